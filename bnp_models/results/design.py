@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import datetime
 import functools
 import re
 import warnings
@@ -23,6 +22,7 @@ from jaxtyping import Bool, Float
 
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
+from bnp_models.data.covariates import as_covariates, as_date
 
 __all__ = ["DATES", "INTERCEPT", "Column", "Design", "make_design", "times"]
 
@@ -31,13 +31,15 @@ DATES = "datetime64[us]"
 YEAR = 365.25 * 86400e6  # microseconds
 SPLINE = 10  # degrees of freedom
 _DATE = re.compile(r"\d{4}-?(\d\d|Q[1-4])")  # how texts of dates begin
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _WHOLE = re.compile(r"(C\([^[]*\)\[(?:\w\.)?-?\d+)\.0(?=\])")  # a number that is a level
+_CALL = re.compile(r"\w\((?:[^()]|\([^()]*\))*\)")
+_POWER = re.compile(r"(\w+)\s*(?:\*\*|\^)")
 _QUOTED = re.compile("`([^`]*)`")
 _INSTEAD = {
     "Q": ": a name with a space stands between backticks, as in ~ `log length`",
     **dict.fromkeys(("spline", "smooth", "ns"), ": a spline is s(), as in ~ s(day)"),
 }
+_EXACT = 2**53  # a float holds every integer up to here
 _SMALL = 1e-8  # relative: what is left of a column after the others are taken out
 
 
@@ -133,7 +135,9 @@ def make_design(
     arguments.optional(arguments.text, "formula", formula)
     frame = _frame(covariates, corpus)
     parsed, quoted, used, grouped = _parse(formula, list(frame))
-    missing = np.asarray(frame[used].isna()).any(axis=1)
+    frame = as_covariates(frame[used], corpus.num_docs)
+    assert frame is not None  # there is a column
+    missing = np.asarray(frame.isna()).any(axis=1)
     there = np.asarray(corpus.doc_length) > 0
     kept = there & ~missing
     left_out = {"empty": int((~there).sum()), "missing": int((there & missing).sum())}
@@ -163,11 +167,19 @@ def make_design(
     made = make(parsed, {name: column.values for name, column in columns.items()}, int(kept.sum()))
     spec = made.model_spec
     terms = [_plain(str(name), quoted).replace("[T.", "[") for name in made.columns]
-    terms = [_WHOLE.sub(r"\1", term) for term in terms]
+    if any(column.grouped and column.levels is None for column in columns.values()):
+        terms = [_WHOLE.sub(r"\1", term) for term in terms]
     if "Intercept" in made.columns:
         terms[list(made.columns).index("Intercept")] = INTERCEPT
     matrix = made.to_numpy(float)
     _check(matrix, terms, list(frame))
+    half = len(matrix) // 2
+    some = make(spec, {name: column.values[:half] for name, column in columns.items()}, half)
+    if not np.allclose(some.to_numpy(float), matrix[:half]):
+        raise ValueError(
+            "formula must give each document its own value, without sums or means over all of "
+            f"them (center and scale keep theirs): make a column of these, got {formula!r}"
+        )
     less = {  # factors of which one level has no column
         scoped.factor.expr
         for term in spec.structure
@@ -196,15 +208,7 @@ def make_design(
                 mean = column.shown(pd.Series([column.values.mean()]))[0]
                 centre[name] = float(mean) if column.first is None else pd.Timestamp(mean)
 
-    half = len(matrix) // 2
-
     def rows(values: pd.DataFrame) -> Float[np.ndarray, "M P"]:
-        some = {name: column.values[:half] for name, column in columns.items()}
-        if half and not np.allclose(make(spec, some, half).to_numpy(float), matrix[:half]):
-            raise ValueError(
-                "formula must give each document its own value, without sums or means over all of "
-                f"them (center and scale keep theirs), got {formula!r}"
-            )
         given = dict(values.reset_index(drop=True).items())
         found = make(spec, given, len(values)).to_numpy(float) - middle
         if not np.isfinite(found).all():
@@ -245,6 +249,8 @@ def _frame(covariates: pd.DataFrame | Mapping[str, Any] | None, corpus: Corpus) 
             f"{len(table)}: {arguments.short_repr(given)}"
         )
     names = [str(name) for name in table]
+    if "Intercept" in names:
+        raise ValueError("covariates has a column 'Intercept', a name that formulas use: rename it")
     if not all(names) or not names or not table.columns.is_unique:
         raise ValueError(
             "covariates must have columns of different names that are not empty, got "
@@ -286,7 +292,7 @@ def _parse(
     stem = "_" * (1 + max(map(len, names)))  # longer than any name
 
     def unquoted(name: str) -> str:
-        quoted[f"{stem}{len(quoted)}"] = name
+        quoted[f"{stem}{len(quoted)}_"] = name  # none is a part of another
         return list(quoted)[-1]
 
     if formula is None:
@@ -311,7 +317,15 @@ def _parse(
         raise ValueError(f"formula must be a single sum of terms, without |, {got}")
     if not read:
         raise ValueError(f"formula must have a term, {got}")
+    if power := _POWER.search(_CALL.sub("()", text)):
+        name = _plain(power[1], quoted)
+        raise ValueError(
+            f"formula has a power of {name!r}, which is {name} alone there: write "
+            f"I({name}**2), or poly({name}, 2), {got}"
+        )
     found = [quoted.get(name, name) for each in read for name in each]
+    if not set(found) & set(names) and all(name in {"np"} for name in found):
+        raise ValueError(f"formula must have a column of the covariates, {got}")
     known = {"s", *TRANSFORMS, *vars(builtins)} - set(_INSTEAD)
     for name in found:
         if name not in names and (name in quoted.values() or name not in known):
@@ -321,17 +335,16 @@ def _parse(
             )
     grouped = set()
     for node in (node for term in parsed for factor in term.factors for node in _nodes(factor)):
-        if not isinstance(node, ast.Call):
-            continue
-        function = ast.unparse(node.func).partition(".")[0]
-        if function in names and function in known | {"np"}:
-            raise ValueError(
-                f"covariates has a column {function!r}, which hides {function} of formulas: "
-                f"rename it, {got}"
-            )
-        first = node.args[0] if node.args else None
-        if function == "C" and isinstance(first, ast.Name):
-            grouped.add(quoted.get(first.id, first.id))
+        called = node.func if isinstance(node, ast.Call) else None
+        inside = node.value if isinstance(node, ast.Attribute) else None
+        for used, hidden in ((called, known), (inside, {"np", "contr"})):
+            if isinstance(used, ast.Name) and used.id in hidden and used.id in names:
+                raise ValueError(
+                    f"covariates has a column {used.id!r}, which hides {used.id} of formulas: "
+                    f"rename it, {got}"
+                )
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "C":
+            grouped |= {quoted.get(x.id, x.id) for x in node.args[:1] if isinstance(x, ast.Name)}
     return parsed, quoted, [name for name in names if name in found], grouped
 
 
@@ -404,43 +417,31 @@ def _column(name: str, column: pd.Series, grouped: bool) -> Column:
         values, _ = times(f"covariates[{name!r}]", column.astype(object))
         first = float(values.min())
         return Column(name, pd.Series((values - first) / YEAR), first, grouped)
-    if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
+    if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column):
         levels = _levels(name, column)
         return Column(name, pd.Series(pd.Categorical(column.tolist(), categories=levels)))
-    if pd.api.types.is_complex_dtype(column):
-        raise ValueError(f"covariates must be real numbers, {name!r} has complex ones")
     values = column.to_numpy(float)
-    if not np.isfinite(values).all():
-        wrong = values[~np.isfinite(values)][0]
-        raise ValueError(f"covariates must be finite numbers, {name!r} has {wrong}")
+    if pd.api.types.is_integer_dtype(column) and abs(values).max() > _EXACT:
+        raise ValueError(
+            f"covariates must be integers of at most 2**53, {name!r} has {values.max():g}: "
+            "subtract the smallest one, or make them strings"
+        )
     return Column(name, pd.Series(values), grouped=grouped)
 
 
 def _has_dates(column: pd.Series) -> bool:
     """Say whether a column has dates, or strings such as "2024-12-31" in all rows."""
-    if pd.api.types.is_datetime64_any_dtype(column):
-        return True
-    if pd.api.types.is_numeric_dtype(column):  # also booleans
-        return False
-    entries = column.unique().tolist()
-    dates = datetime.date | np.datetime64
-    return bool(entries) and (
-        all(isinstance(x, dates) for x in entries)
-        or all(isinstance(x, str) and _DAY.fullmatch(x) for x in entries)
-    )
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return all(as_date(x) is not None for x in column.unique())
+    return pd.api.types.is_datetime64_any_dtype(column)
 
 
 def _levels(name: str, column: pd.Series) -> list[Any]:
-    """Return the levels of a column of strings, categories or booleans that occur, in order."""
+    """Return the levels of categories or booleans that occur, in order."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         levels = [level for level in column.cat.categories if (column == level).any()]
-    elif pd.api.types.is_bool_dtype(column) or all(isinstance(value, str) for value in column):
-        levels = sorted(set(column.tolist()))
     else:
-        raise ValueError(
-            f"covariates must be numbers, dates, strings, categories or booleans, {name!r} has "
-            f"{column.dtype}, such as {arguments.short_repr(column.iloc[0])}"
-        )
+        levels = sorted(set(column.tolist()))
     if len(levels) < 2:
         raise ValueError(
             f"covariates must differ between documents, {name!r} is "
@@ -473,13 +474,25 @@ def _check(matrix: Float[np.ndarray, "N P"], terms: list[str], names: list[str])
         if whole <= _SMALL * np.linalg.norm(column):
             raise ValueError(
                 f"covariates must differ between documents, {term!r} is {column[0]:g} in all of "
-                "them: leave it out"
+                f"them: {_advice(term)}"
             )
         if left[place] <= _SMALL * whole:
             raise ValueError(
                 f"covariates must not repeat one another, {term!r} is a combination of "
-                f"{terms[:place]}: leave it out"
+                f"{terms[:place]}: {_advice(term)}"
             )
+
+
+def _advice(term: str) -> str:
+    """Say what to do about a column that adds nothing."""
+    if re.search(r"\b(cr|cc)\(", term):
+        return "give cr() and cc() constraints='center', or take s()"
+    if ":" in term and re.search(r"\b(s|bs)\(", term):
+        return (
+            "no document of this level is near a part of the curve; give the spline fewer degrees "
+            "of freedom, as s(x, df=3), or write + in place of the product"
+        )
+    return "leave it out"
 
 
 def times(
@@ -497,6 +510,11 @@ def times(
             values = np.array(found, float)
         except OverflowError:
             values = np.array([np.inf])
+        if (abs(values) > _EXACT).any() and np.isfinite(values).all():
+            raise ValueError(
+                f"{name} must be numbers of at most 2**53, got {arguments.short_repr(value)}: "
+                "convert times to dates, with pandas.to_datetime"
+            )
         if not np.isfinite(values).all():
             count = int((~np.isfinite(values)).sum())
             raise ValueError(
@@ -513,12 +531,16 @@ def times(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about formats that differ
-            dates = pd.to_datetime(pd.Series(found))
+            iso = all(as_date(x) is not None for x in found)  # a time may be in some of them
+            dates = pd.to_datetime(pd.Series(found), format="ISO8601" if iso else None)
         if dates.isna().any():
             raise TypeError
         dates = dates.dt.tz_localize(None).astype(DATES)
     except (ValueError, TypeError, AttributeError, OverflowError):
+        wrong = [x for x in found if isinstance(x, str) and as_date(x) is None]
+        which = f": {wrong[0]!r} is no date" if wrong else ""
         raise ValueError(
-            f"{name} must be numbers or dates, none missing, got {arguments.short_repr(value)}"
+            f"{name} must be numbers or dates, none missing, got "
+            f"{arguments.short_repr(value)}{which}"
         ) from None
     return dates.astype("int64").to_numpy(float), True

@@ -233,6 +233,12 @@ def expected_shares(
         for name, second in zip(names, (False, True), strict=False)
         for column in [design.columns[name]]
     ]
+    for name, values in zip(names, points, strict=True):
+        if values.duplicated().any():
+            raise ValueError(
+                f"at[{name!r}] must have different values, got "
+                f"{design.columns[name].shown(values[values.duplicated()])[0]} twice"
+            )
     fixed = {
         name: design.columns[name].enter(f"at[{name!r}]", [value]) for name, value in at.items()
     }

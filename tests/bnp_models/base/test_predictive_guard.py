@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 from numpyro import handlers
-from numpyro.infer import Predictive, init_to_uniform
+from numpyro.infer import Predictive, init_to_sample
 
 import bnp_models as bnp
 
@@ -62,4 +62,4 @@ def test_values_that_users_choose_are_not_refused(model):
         predict(model, data, {"alpha": np.ones(5)})
         Predictive(model, num_samples=2)(jax.random.key(0), data, observed=False)
         seeded = handlers.seed(model, 0)
-        handlers.substitute(seeded, substitute_fn=init_to_uniform)(data)
+        handlers.substitute(seeded, substitute_fn=init_to_sample)(data)

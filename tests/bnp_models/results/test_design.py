@@ -78,6 +78,14 @@ def test_reference_and_centre_are_where_the_intercept_is(formula, reference, cen
         ("~ C(year)", {"C": np.arange(DOCS)}, "has a column 'C', which hides C of formulas"),
         ("~ Q('a b')", {}, "it has 'Q': a name with a space stands between backticks"),
         ("~ spline(x)", {}, r"it has 'spline': a spline is s\(\)"),
+        ("~ C(part, contr.sum)", {"contr": np.arange(DOCS)}, "column 'contr', which hides contr"),
+        ("~ Intercept", {"Intercept": np.arange(DOCS)}, "'Intercept', a name that formulas use"),
+        ("~ x + x^2", {}, r"power of 'x', which is x alone there: write I\(x\*\*2\)"),
+        ("~ `a b` ** 2", {}, "power of 'a b', which is a b alone"),
+        ("~ np.sqrt(9)", {}, "must have a column of the covariates"),
+        ("~ cr(x, df=4)", {}, r"give cr\(\) and cc\(\) constraints='center'"),
+        ("~ part * s(only)", {"only": np.arange(DOCS) % 5}, r"fewer degrees of freedom, as s\(x"),
+        ("~ C(huge)", {"huge": 2**53 + np.arange(DOCS)}, r"integers of at most 2\*\*53, 'huge'"),
         ("~ .", {}, "without a formula all columns enter"),
         (None, {"": np.arange(DOCS)}, "columns of different names that are not empty"),
     ],
@@ -102,11 +110,38 @@ def test_values_equal_to_levels_are_levels():
     assert flags.enter("at['flag']", [0, 1]).tolist() == [False, True]
 
 
-def test_summaries_of_all_documents_are_no_rows():
-    numbers = {"x": np.arange(DOCS) ** 2.0}
-    point = pd.DataFrame({"x": [3.0]})
-    for formula in ("~ I(x - x.mean())", "~ I(x / x.max())"):
-        made = make_design(formula, numbers, CORPUS)
-        with pytest.raises(ValueError, match="formula must give each document its own value"):
-            made.rows(point)
-    assert np.isfinite(make_design("~ center(x)", numbers, CORPUS).rows(point)).all()
+@pytest.mark.parametrize(
+    "formula", ["~ I(x - x.mean())", "~ I(x / x.max())", "~ x.rank()", "~ x.sort_values()"]
+)
+def test_summaries_of_all_documents_are_refused(formula):
+    numbers = {"x": (np.arange(DOCS) - 9.5) ** 2}
+    with pytest.raises(ValueError, match="formula must give each document its own value"):
+        make_design(formula, numbers, CORPUS)
+    made = make_design("~ center(x)", numbers, CORPUS)
+    assert np.isfinite(made.rows(pd.DataFrame({"x": [3.0]}))).all()
+
+
+def test_many_columns_keep_their_names():
+    columns = {f"x{i}": np.random.default_rng(i).normal(size=DOCS) for i in range(1, 25)}
+    made = make_design(None, columns, CORPUS)
+    assert made.terms == ["intercept", *columns]
+    for i, column in enumerate(columns.values(), 1):
+        np.testing.assert_allclose(made.matrix[:, i], column - column.mean())
+
+
+def test_strings_as_levels_are_as_they_are():
+    made = make_design("~ C(v)", {"v": list("ab") * 18 + ["1.0", "1"] * 2}, CORPUS)
+    assert made.terms == ["intercept", "C(v)[1.0]", "C(v)[a]", "C(v)[b]"]
+
+
+def test_covariates_are_checked_as_those_of_a_corpus():
+    days = ["2020-01-01", "2020-03-01 12:00"] * 20
+    made = make_design("~ day", {"day": days}, CORPUS)
+    assert made.terms == ["intercept", "day"]
+    assert np.unique(made.matrix[:, 1]).size == 2
+    with pytest.raises(ValueError, match="of document 7 is 'May', which is no date, but 39 others"):
+        make_design("~ day", {"day": [*days[:7], "May", *days[8:]]}, CORPUS)
+    flag = [True, False, None, None] * 10
+    made = make_design("~ flag", {"flag": flag, "unused": [object()] * DOCS}, CORPUS)
+    assert made.terms == ["intercept", "flag[True]"]
+    assert made.left_out == {"empty": 0, "missing": 20}
