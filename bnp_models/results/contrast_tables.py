@@ -619,8 +619,10 @@ def _says_something(fit: ContrastFit, likeness: Float[np.ndarray, "S R"]) -> boo
     if prior is None or not known.count():
         return known.count() > 0
     expected, prior_weight = prior
-    mean = np.ma.average(known, axis=0, weights=state_weights(fit.topic_states)).compressed()
-    return prior_weight <= 1 and bool((np.abs(mean - expected) > SAME_LIKENESS).any())
+    mean = np.ma.average(known, axis=0, weights=state_weights(fit.topic_states))
+    return prior_weight <= 1 and bool(
+        (np.abs(np.ma.compressed(mean) - expected) > SAME_LIKENESS).any()
+    )
 
 
 def _log_ratios(
