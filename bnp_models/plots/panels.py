@@ -36,6 +36,7 @@ __all__ = [
     "chain_colour",
     "chain_lines",
     "check_table",
+    "clear_effects",
     "grid",
     "interval_rows",
     "lay_out",
@@ -161,6 +162,18 @@ def check_table(
         )
     if not (len(table) or empty):
         raise ValueError(f"{name} must have rows; {source} makes one")
+
+
+def clear_effects(table: pd.DataFrame) -> pd.Series:
+    """Return which effects, a row each, have an interval without zero that other chains confirm.
+
+    Where a table tells what other chains say, at least one of them must have the topic, and all
+    that have it must have an effect of the same sign.
+    """
+    clear = (table["lower"] > 0) | (table["upper"] < 0)
+    if {"same_sign", "other_chains"} <= set(table):
+        clear &= (table["other_chains"] > 0) & (table["same_sign"] == table["other_chains"])
+    return clear
 
 
 def topic_labels(

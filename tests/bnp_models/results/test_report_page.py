@@ -283,11 +283,29 @@ class TestOptions:
             vocabulary=corpus.vocabulary, covariates={"x": np.arange(24.0)},
         )  # fmt: skip
         one = made_up(z, again)
-        table = one.effects("~ x").assign(lower=0.01, other_chains=2, same_sign=1)
+        table = one.effects("~ x").assign(effect=0.17, lower=0.014, upper=0.32)
+        others = {0: (2, 2), 1: (2, 1), 2: (0, 0)}  # chains with the topic, and with the sign
+        table["other_chains"] = [others[k][0] for k in table["topic"]]
+        table["same_sign"] = [others[k][1] for k in table["topic"]]
         monkeypatch.setattr(bnp.TopicFit, "effects", lambda self, formula: table)
         found = read(one.report(tmp_path / "page.html", effects="~ x"))
         assert "same sign in other chains" in found.said
-        assert found.said.count("1/2") == 3
+        assert (
+            "1 of 3 effects have a 90% interval that does not enclose zero, and the same sign in "
+            "all other chains that have the topic, at least one. 2 more have such an interval, but "
+            "other chains do not confirm them."
+        ) in found.said
+        listed = found.said.split("Effects that are not zero, the largest first")[1]
+        listed = listed.split("Documents and their largest topics")[0]
+        assert "2/2" in listed
+        assert not re.search(r"\b[01]/[02]\b", listed)
+        assert "effect, in percentage points" in listed
+        assert "+17 +1.4 \N{EN DASH} +32 2/2" in listed
+
+        table = table.drop(columns=["other_chains", "same_sign"])  # there are no other chains
+        found = read(one.report(tmp_path / "page.html", effects="~ x"))
+        assert "3 of 3 effects have a 90% interval that does not enclose zero." in found.said
+        assert "confirm" not in found.said
 
     def test_refusals(self, fit, factors, tmp_path):
         path = tmp_path / "page.html"
