@@ -312,7 +312,7 @@ def counts_by_group(
     return np.stack(found), np.bincount(token_group, minlength=num_groups)
 
 
-def topic_labels(fit: TopicDraws, *, by: str = "frex", num_words: int = 3) -> pd.Series:
+def topic_labels(fit: TopicDraws, *, by: str = "probability", num_words: int = 3) -> pd.Series:
     """Return a label for each topic: that of `with_labels`, or else its first words.
 
     Parameters
