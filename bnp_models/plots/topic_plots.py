@@ -247,7 +247,9 @@ def plot_expected_shares(
         ax.set_title(panels.as_written(name), fontsize="medium", loc="left")
     for ax in axes:
         share_axis, low = (ax.yaxis, ax.set_ylim) if lines else (ax.xaxis, ax.set_xlim)
-        low(min(0.0, np.min(table["share"])), 1.05 * np.max(table["upper"]))
+        # shares are at most 1, but intervals of least squares may go further
+        top = min(1.05 * np.max(table["upper"]), max(1.0, np.max(table["share"])))
+        low(min(0.0, np.min(table["share"])), top)
         panels.round_ticks(share_axis, percent=True, most=4)
         ax.tick_params(labelsize="small")
         if lines:

@@ -194,6 +194,18 @@ def test_terms_of_splines_are_not_drawn_by_default():
     assert topic_plots.plot_effects(of_one).get_title(loc="left") == "Effect of intercept"
 
 
+def test_axes_of_expected_shares_end_where_shares_do():
+    """The intervals of a regression may go further."""
+    table = expected(2, (2000, 2001, 2005))
+    assert topic_plots.plot_expected_shares(table)[0].get_ylim()[1] < 0.5
+    table["upper"] = 2.2
+    assert topic_plots.plot_expected_shares(table)[0].get_ylim() == (0.0, 1.0)
+    levels = topic_plots.plot_expected_shares(table.assign(first=list("abab") * 3))
+    assert levels[0].get_xlim() == (0.0, 1.0)
+    table["share"] += 1  # lines are drawn in whole
+    assert topic_plots.plot_expected_shares(table)[0].get_ylim()[1] == table["share"].max()
+
+
 def test_effects_that_other_chains_do_not_confirm_are_grey():
     table = effects()
     clear = table["term"].eq("year") & (table["lower"].gt(0) | table["upper"].lt(0))
