@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from jaxtyping import Bool
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
@@ -164,15 +165,16 @@ def check_table(
         raise ValueError(f"{name} must have rows; {source} makes one")
 
 
-def clear_effects(table: pd.DataFrame) -> pd.Series:
+def clear_effects(table: pd.DataFrame) -> Bool[np.ndarray, " n"]:
     """Return which effects, a row each, have an interval without zero that other chains confirm.
 
     Where a table tells what other chains say, at least one of them must have the topic, and all
     that have it must have an effect of the same sign.
     """
-    clear = (table["lower"] > 0) | (table["upper"] < 0)
+    clear = np.asarray((table["lower"] > 0) | (table["upper"] < 0))
     if {"same_sign", "other_chains"} <= set(table):
-        clear &= (table["other_chains"] > 0) & (table["same_sign"] == table["other_chains"])
+        same, others = np.asarray(table["same_sign"]), np.asarray(table["other_chains"])
+        clear = clear & (others > 0) & (same == others)
     return clear
 
 
