@@ -912,6 +912,7 @@ ACCEPTED: dict[tuple[str, str, str], str] = {
     ("CorpusWriter.add", "word_ids", "empty"): "a document without words",
     ("TopicFit.transform", "corpus", "string"): "one text, without known words",
     ("results.author_tables.infer_author", "corpus", "string"): "one text, without known words",
+    ("results.contrast_tables.group_probabilities", "corpus", "string"): "one text",
     ("SavedModel.transform", "corpus", "string"): "one text, without known words",
     ("Corpus.from_ids", "docs", "ragged"): "documents have different lengths",
     ("Transform.neighbours", "word", "number"): "the number of a word",

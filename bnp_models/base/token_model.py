@@ -165,6 +165,14 @@ class TokenModel(GibbsModel):
         """
         return None
 
+    def prior_likeness(self, corpus: Corpus) -> tuple[float, float] | None:
+        """Return the likeness that a prior pulls all topics to, and its weight.
+
+        The weight is how many times as much the prior counts as the tokens that a topic has in a
+        group on average. None: there is no such prior.
+        """
+        return None
+
     def draw_mixtures(
         self, rng: np.random.Generator, state: Mapping[str, np.ndarray], corpus: Corpus
     ) -> tuple[Float[np.ndarray, "K V"], Float[np.ndarray, "R K"]]:

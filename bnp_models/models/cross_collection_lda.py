@@ -16,7 +16,7 @@ from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base import token_model, topic_model
 from bnp_models.base.collapsed import Assignments, Words
 from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
-from bnp_models.base.model import concentration, sample
+from bnp_models.base.model import concentration, is_prior, sample
 from bnp_models.base.sampler import Lazy
 from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.base.topics import Topics
@@ -187,6 +187,18 @@ class CrossCollectionLDA(topic_model.FiniteTopics):
         switches = np.add(*self._counts(state, corpus)[2])
         psi = switches[..., 1] / switches.sum(axis=-1)
         return 1 - token_model.group_shares(corpus) @ psi
+
+    def prior_likeness(self, corpus: Corpus) -> tuple[float, float] | None:
+        """Return the share of common words that a prior pulls all topics to, and its weight.
+
+        The prior counts as much as c_0 + c_1 tokens of a topic in a group. The weight is how many
+        times as much this is as the tokens there on average. None: a concentration has a prior.
+        """
+        if is_prior(self.switch_common) or is_prior(self.switch_own):
+            return None
+        total = self.switch_common + self.switch_own
+        tokens = corpus.num_tokens / (self.num_topics * corpus.num_groups)
+        return self.switch_common / total, total / tokens
 
     def _counts(
         self, state: Mapping[str, np.ndarray], corpus: Corpus

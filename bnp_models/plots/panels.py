@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from jaxtyping import Bool
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
@@ -36,6 +37,7 @@ __all__ = [
     "chain_colour",
     "chain_lines",
     "check_table",
+    "clear_effects",
     "grid",
     "interval_rows",
     "lay_out",
@@ -161,6 +163,19 @@ def check_table(
         )
     if not (len(table) or empty):
         raise ValueError(f"{name} must have rows; {source} makes one")
+
+
+def clear_effects(table: pd.DataFrame) -> Bool[np.ndarray, " n"]:
+    """Return which effects, a row each, have an interval without zero that other chains confirm.
+
+    Where a table tells what other chains say, at least one of them must have the topic, and all
+    that have it must have an effect of the same sign.
+    """
+    clear = np.asarray((table["lower"] > 0) | (table["upper"] < 0))
+    if {"same_sign", "other_chains"} <= set(table):
+        same, others = np.asarray(table["same_sign"]), np.asarray(table["other_chains"])
+        clear = clear & (others > 0) & (same == others)
+    return clear
 
 
 def topic_labels(

@@ -17,7 +17,8 @@ __all__ = [
     "CHARACTER", "LINE", "Name", "apart", "fitted", "place_names", "shortened", "text_length",
 ]  # fmt: skip
 
-WIDE = 1.8  # characters of usual width in one of Chinese, Japanese or Korean
+WIDE = 1.8  # characters of usual width in one of Chinese, Japanese or Korean, or an ellipsis
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 STEPS = 1000  # of pushing circles apart; most maps need less than 100
 PUSH = 0.4  # share of what two circles lack that one step makes up for
 GAP = 2.0  # around a circle and its name
@@ -43,11 +44,12 @@ class Name(NamedTuple):
 def text_length(text: str) -> float:
     """Return the length of a text in characters of usual width.
 
-    Signs of Chinese, Japanese and Korean are wider; marks that are put on other signs take no room.
+    Signs of Chinese, Japanese and Korean and the ellipsis are wider; marks that are put on other
+    signs take no room.
     """
     length = 0.0
     for sign in text:
-        if unicodedata.east_asian_width(sign) in "WF":
+        if sign == ELLIPSIS or unicodedata.east_asian_width(sign) in "WF":
             length += WIDE
         elif unicodedata.category(sign) not in ("Mn", "Me", "Cf"):
             length += 1
@@ -59,9 +61,9 @@ def shortened(text: str, length: float | int) -> str:
     line = " ".join(text.split())
     if text_length(line) <= length:
         return line
-    while text_length(line) > length - 1:
+    while text_length(line) > length - WIDE:
         line = line[:-1]
-    return f"{line.rstrip(' ,')}\N{HORIZONTAL ELLIPSIS}"
+    return f"{line.rstrip(' ,')}{ELLIPSIS}"
 
 
 def fitted(

@@ -134,9 +134,10 @@ def plot_effects(
 ) -> Axes:
     """Draw the effect of one term on each topic, with its interval; the largest effect is on top.
 
-    An effect is drawn in colour if its interval does not enclose zero, and all other chains that
-    have the topic have an effect of the same sign. Topics below 0.005% of the tokens are not drawn,
-    unless `ax` is given.
+    An effect is drawn in colour if its interval does not enclose zero. If the table tells what
+    other chains say, at least one of them must also have the topic, and all that have it must have
+    an effect of the same sign. Topics below 0.005% of the tokens are not drawn, unless `ax` is
+    given.
 
     Parameters
     ----------
@@ -165,10 +166,12 @@ def plot_effects(
     kept, said = large_topics(table, topics, ax)
     part = table.loc[(table["term"] == term) & table["topic"].isin(topics[kept].tolist())]
     part = part.sort_values("effect", ascending=False, kind="stable")
-    clear, why = (part["lower"] > 0) | (part["upper"] < 0), "the interval does not enclose zero"
+    clear, why = panels.clear_effects(part), "the interval does not enclose zero"
     if {"same_sign", "other_chains"} <= set(part):
-        clear &= part["same_sign"] == part["other_chains"]
-        why += ", and the effect has the same sign in all other chains that have the topic"
+        why += (
+            ", at least one other chain has the topic, and the effect has the same sign in all of "
+            "these chains"
+        )
     ax = panels.interval_rows(
         ax, names[part["topic"]].tolist(), part["effect"], part["lower"], part["upper"],
         np.where(clear, panels.COLOURS[0], "0.55").tolist(),
@@ -244,7 +247,9 @@ def plot_expected_shares(
         ax.set_title(panels.as_written(name), fontsize="medium", loc="left")
     for ax in axes:
         share_axis, low = (ax.yaxis, ax.set_ylim) if lines else (ax.xaxis, ax.set_xlim)
-        low(min(0.0, np.min(table["share"])), 1.05 * np.max(table["upper"]))
+        # shares are at most 1, but intervals of least squares may go further
+        top = min(1.05 * np.max(table["upper"]), max(1.0, np.max(table["share"])))
+        low(min(0.0, np.min(table["share"])), top)
         panels.round_ticks(share_axis, percent=True, most=4)
         ax.tick_params(labelsize="small")
         if lines:

@@ -238,6 +238,8 @@ def covariate_sections(
 
 def _effects(fit: TopicFit, formula: str) -> Section:
     """Draw the effect of each term on the topics, and list those that are clear."""
+    from bnp_models.plots.panels import clear_effects
+
     try:
         table = fit.effects(formula)
     except ValueError as error:
@@ -245,7 +247,8 @@ def _effects(fit: TopicFit, formula: str) -> Section:
     curves, of_curves = _curves(fit, formula, list(dict.fromkeys(table["term"])))
     table = table.loc[~table["term"].isin(["intercept", *of_curves])]
     terms = list(dict.fromkeys(table["term"]))
-    clear = table.loc[(table["lower"] > 0) | (table["upper"] < 0)]
+    clear = table.loc[clear_effects(table)]
+    without_zero = int(((table["lower"] > 0) | (table["upper"] < 0)).sum())
     order = clear["effect"].abs().sort_values(ascending=False, kind="stable").index
     listed = clear.loc[order].head(MAX_EFFECTS)
     across = bars(listed, "effect", around_zero=True)
@@ -257,6 +260,7 @@ def _effects(fit: TopicFit, formula: str) -> Section:
         listed["same"] = [f"{same}/{others}" for same, others in counts]
     data = {
         "formula": formula, "table": listed, "total": len(clear), "tested": len(table),
+        "unconfirmed": without_zero - len(clear),
         "terms": terms, "num_drawn": len(drawn), "figures": png_figures(curves | drawn),
         "curves": len(curves), "compared": compared, "left_out": table.attrs.get("left_out", {}),
     }  # fmt: skip

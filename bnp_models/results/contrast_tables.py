@@ -45,12 +45,14 @@ from jaxtyping import Bool, Float, Int
 from bnp_models.base.token_model import group_shares
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
-from bnp_models.data.corpus import Corpus, as_corpus
+from bnp_models.data.checks import NoTokens
+from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import MixtureStates, check_words, one_by_one
+from bnp_models.results.document_tables import as_documents
 from bnp_models.results.group_tables import GroupFit
 from bnp_models.results.result import Summaries, interval_columns
-from bnp_models.results.topic_draws import state_weights, topic_number
+from bnp_models.results.topic_draws import by_number, state_weights, topic_number
 from bnp_models.results.topic_pictures import chosen_topics, rows_of
 from bnp_models.results.topic_tables import counts_by_group, first_words, join_names, mean_shares
 from bnp_models.scores.held_out import log_evidence, word_scores
@@ -76,6 +78,7 @@ THETA_FROM = ("group", "root")
 PRIORS = ("sizes", "uniform")
 OTHERS = {"label", "common", "topic", "group", "word", "log_ratio", "lower", "upper"}
 
+SAME_LIKENESS = 0.01  # of a topic, from that of the prior at most, to be the same
 MAX_PANELS = 6  # of a picture that draws the largest topics
 
 
@@ -112,7 +115,10 @@ def contrast(
         Index: topic. Columns:
         `label`: those of `with_labels`, empty for other topics, if there are some;
         `likeness`, `likeness_lower`, `likeness_upper`: how alike the versions are according to the
-        model (`model.likeness_of`), mean and interval; not there if the model has no such quantity;
+        model (`model.likeness_of`), mean and interval; not there if the model has no such quantity.
+        Nor is it there for a `CrossCollectionLDA` whose `switch_common` + `switch_own` (10,000 by
+        default) is more than the tokens that a topic has in a group on average, or if all topics
+        are within 0.01 of the prior's mean: it would say what the prior says, not the documents;
         `distance`, `distance_lower`, `distance_upper`: Hellinger distance between the versions of
         two groups, in [0, 1], the mean over the pairs of groups that have the topic; NaN if no
         state has a pair;
@@ -150,8 +156,8 @@ def contrast(
         return table
     if by not in table.columns:
         raise ValueError(
-            f"by must be 'distance' or None for {type(fit.model).__name__}, which has no likeness, "
-            f"got {by!r}"
+            f"by must be 'distance' or None for {type(fit.model).__name__}, which has no likeness "
+            f"or only that of its prior, got {by!r}"
         )
     return table.sort_values(by, ascending=by == "distance", kind="stable", na_position="last")
 
@@ -194,6 +200,13 @@ def contrast_words(
         that fewer than two groups have are left out. `attrs["interval"]` is the probability that
         lower and upper enclose.
 
+    Notes
+    -----
+    `exp(log_ratio)` is the geometric mean over the states of how many times as probable the word is
+    in the group as in the mean of the other groups, with the prior $1 / n_k$ above. The ratio of
+    the probabilities in the columns is another one, because they are means over the states without
+    this prior. It is mostly much larger for a word that the other groups hardly say.
+
     Raises
     ------
     ValueError
@@ -223,7 +236,7 @@ def contrast_words(
 
 def group_probabilities(
     fit: ContrastFit,
-    corpus: Corpus,
+    corpus: Corpus | str | Sequence[str],
     *,
     score: str = "log",
     theta_from: str = "group",
@@ -251,7 +264,9 @@ def group_probabilities(
     fit
         Fit of a model whose topics differ by group.
     corpus
-        New documents over the words that were fitted. Groups that they have are not looked at.
+        New documents: texts (one string per document, or a single string), which are read as those
+        of the fit were; or a `Corpus` over the words that were fitted. Groups that it has are not
+        looked at.
     score
         "log": the logarithm of the probability of the words. "sum": the sum over words of
         $\sum_k \hat\theta_{dk} \phi_{g k w}$, which is no likelihood: the rows of the table are
@@ -275,17 +290,17 @@ def group_probabilities(
     table
         Documents (by name) by groups; rows sum to one. A document without words has the prior, and
         NaN with `score="sum"`. With `left_to_right`, `attrs["log_error"]` is the median over
-        documents of the largest standard error of $\log p(w_d \mid g)$ that the particles cause.
+        documents with words of the largest standard error of $\log p(w_d \mid g)$ that the
+        particles cause; NaN if no document has words.
 
     Raises
     ------
     ValueError
-        If the corpus has no tokens or is over other words, an option is out of its domain, a prior
+        If a `Corpus` has no tokens or is over other words, an option is out of its domain, a prior
         is given with `score="sum"`, or the common version of the topics is needed and is over
         other words than those of the documents.
     """
     _checked(fit)
-    as_corpus("corpus", corpus)
     arguments.one_of("score", score, SCORES)
     arguments.one_of("theta_from", theta_from, THETA_FROM)
     arguments.optional(arguments.one_of, "prior", prior, PRIORS)
@@ -295,6 +310,12 @@ def group_probabilities(
         raise ValueError(f"num_kept must be at most num_sweeps={num_sweeps}, got {num_kept}")
     if score == "sum" and prior is not None:
         raise ValueError(f"prior must be None with score='sum', which has none, got {prior!r}")
+    unknown = 0  # documents, if no text has a word of the fit
+    try:
+        corpus = as_documents("corpus", corpus, fit.dataset.read_texts)
+    except NoTokens as error:  # a corpus must have a token: one more document has it
+        unknown = error.num_docs
+        corpus = Corpus.from_ids([[]] * unknown + [[0]], vocabulary=fit.dataset.vocabulary)
     check_scored("corpus", corpus)
     check_words(fit.mixtures[0], corpus)
     names = fit.dataset.group_names
@@ -319,6 +340,9 @@ def group_probabilities(
         sizes = np.bincount(np.asarray(fit.dataset.group), minlength=len(names))
         weights = np.ones(len(names)) if prior == "uniform" else sizes
         table[:] = scipy.special.softmax(found + np.log(weights), axis=1)
+    if unknown:
+        table = table.iloc[:unknown]
+        table.attrs |= dict.fromkeys(table.attrs, np.nan)
     return table
 
 
@@ -466,7 +490,7 @@ class _Versions(NamedTuple):
     phi: Float[np.ndarray, "G V k"]
     tokens: Float[np.ndarray, "G k"]  # of the group in the topic
     common: Float[np.ndarray, "V0 k"] | None  # None: over the words of the documents
-    likeness: Float[np.ndarray, " k"] | None  # None: the model has no such quantity
+    likeness: Float[np.ndarray, " all"] | None  # of all topics; None: the model has none
 
 
 class _Averages(NamedTuple):
@@ -534,7 +558,8 @@ def _versions(fit: ContrastFit, topics: Sequence[int]) -> Iterator[_Versions]:
         if not _has_words_of_documents(fit):
             common = np.asarray(model.common_topics_of(state, corpus), np.float64)[:, slots]
         alike = model.likeness_of(state, corpus)
-        alike = None if alike is None else np.asarray(alike, np.float64)[slots]
+        if alike is not None:
+            alike = by_number(np.asarray(alike), number[s], fit.alignment.num_topics, np.nan)
         tokens = counts[s][:, number[s, slots]]
         yield _Versions(place[number[s, slots]], phi, tokens, common, alike)
 
@@ -548,7 +573,8 @@ def _averages(fit: ContrastFit, topics: Sequence[int], min_tokens: int) -> _Aver
     probability, ratio, square = np.zeros((3, num_groups, corpus.num_words, num_topics))
     of_group, of_ratio = np.zeros((2, num_groups, num_topics))
     common, of_topic = np.zeros((num_common, num_topics)), np.zeros(num_topics)
-    distance, likeness = np.full((2, len(weights), num_topics), np.nan)
+    distance = np.full((len(weights), num_topics), np.nan)
+    likeness = np.full((len(weights), fit.alignment.num_topics), np.nan)
     for s, (w, one) in enumerate(zip(weights, _versions(fit, topics), strict=True)):
         r, has = one.place, one.tokens >= min_tokens
         compared = has & (has.sum(axis=0) > 1)
@@ -566,7 +592,7 @@ def _averages(fit: ContrastFit, topics: Sequence[int], min_tokens: int) -> _Aver
             common[:, r] += w * one.common
         distance[s, r] = _distances(one.phi, has)
         if one.likeness is not None:
-            likeness[s, r] = one.likeness
+            likeness[s] = one.likeness
     half = 0.5 * np.maximum(of_topic, np.finfo(float).tiny)
     with np.errstate(invalid="ignore"):
         probability /= np.where(of_group >= half, of_group, np.nan)[:, None]
@@ -583,7 +609,19 @@ def _averages(fit: ContrastFit, topics: Sequence[int], min_tokens: int) -> _Aver
         np.sqrt(np.maximum(square - ratio**2, 0.0)),
         np.where(used & (common > 0), common, -np.inf),
         distance,
-        None if np.isnan(likeness).all() else likeness,
+        likeness[:, topics] if _says_something(fit, likeness) else None,
+    )
+
+
+def _says_something(fit: ContrastFit, likeness: Float[np.ndarray, "S R"]) -> bool:
+    """Say whether the model has a likeness that is not that of its prior in all topics."""
+    prior, known = fit.model.prior_likeness(fit.dataset), np.ma.masked_invalid(likeness)
+    if prior is None or not known.count():
+        return known.count() > 0
+    expected, prior_weight = prior
+    mean = np.ma.average(known, axis=0, weights=state_weights(fit.topic_states))
+    return prior_weight <= 1 and bool(
+        (np.abs(np.ma.compressed(mean) - expected) > SAME_LIKENESS).any()
     )
 
 

@@ -80,8 +80,9 @@ def topics(
     min_share
         `documents` counts a document if this share of its tokens is in the topic.
     group
-        See `topic_words`: the columns about words are those of this group, all others are about
-        the whole corpus.
+        Where topics differ by group: a group by name. Words, `effective_words`, `exclusivity`,
+        `prevalence` and documents are then those of this group; what compares chains, and `attrs`,
+        are about the whole corpus.
 
     Returns
     -------
@@ -89,7 +90,8 @@ def topics(
         Index: topic. Columns:
         `label`: those of `with_labels`, empty for other topics, if there are some;
         `words`: the most probable words;
-        `prevalence`, `lower`, `upper`: share of all tokens, mean and interval over states;
+        `prevalence`, `lower`, `upper`: share of all tokens (of the group), mean and interval over
+        states;
         `documents`: share of the documents that are not empty, see `min_share`;
         `found`, `other_chains`, `similarity`, `lowest_share`, `highest_share`: see
         `alignment.stability`;
@@ -117,21 +119,27 @@ def topics(
     by_probability = first_words(word_scores(phi, corpus), num_words)
     by_relevance = word_scores(phi, corpus, "relevance", relevance=relevance)
     weight, length = state_weights(states), np.asarray(corpus.doc_length)
-    num_docs = (length > 0).sum()
+    asked, prevalence = length > 0, alignment.shares()
+    if group is not None:
+        g = corpus.group_names.index(group)
+        asked &= np.asarray(corpus.group) == g
+        counts, num_tokens = counts_by_group(states, corpus, alignment)
+        prevalence = counts[:, g] / max(num_tokens[g], 1)
+    num_docs = asked.sum()
     held = np.zeros(alignment.num_topics)
     for w, number, counts in zip(
         weight, alignment.number, topic_counts(states, corpus, alignment), strict=True
     ):
-        enough = (counts >= min_share * length[:, None]) & (length[:, None] > 0)
+        enough = (counts >= min_share * length[:, None]) & asked[:, None]
         held += w * by_number(enough.sum(axis=0), number, alignment.num_topics)
-    share = np.where(length[:, None] > 0, document_shares(states, corpus, alignment).mean, -1.0)
+    share = np.where(asked[:, None], document_shares(states, corpus, alignment).mean, -1.0)
     typical = np.argsort(-share, axis=0, kind="stable")[: min(num_documents, num_docs)]
     exclusive = phi / phi.sum(axis=1, keepdims=True)
     table = stability(alignment)
     table = pd.DataFrame(
         {
             "words": join_names(corpus.vocabulary, by_probability),
-            **interval_columns("prevalence", alignment.shares(), interval, states.weight),
+            **interval_columns("prevalence", prevalence, interval, states.weight),
             "documents": held / (weight.sum() * max(num_docs, 1)),
             **table.drop(columns="share"),
             "effective_words": 1 / (phi**2).sum(axis=0),
@@ -141,7 +149,7 @@ def topics(
         },
         index=table.index,
     )
-    table.attrs["unmatched"] = max(float(1 - table["prevalence"].to_numpy().sum()), 0.0)
+    table.attrs["unmatched"] = max(float(1 - mean_shares(states, alignment).sum()), 0.0)
     table.attrs["uncommon"] = alignment.uncommon_share()
     if parts := fit.shown._topic_parts:
         table.attrs["parts"] = parts
@@ -312,7 +320,7 @@ def counts_by_group(
     return np.stack(found), np.bincount(token_group, minlength=num_groups)
 
 
-def topic_labels(fit: TopicDraws, *, by: str = "frex", num_words: int = 3) -> pd.Series:
+def topic_labels(fit: TopicDraws, *, by: str = "probability", num_words: int = 3) -> pd.Series:
     """Return a label for each topic: that of `with_labels`, or else its first words.
 
     Parameters

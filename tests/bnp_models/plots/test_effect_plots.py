@@ -194,7 +194,19 @@ def test_terms_of_splines_are_not_drawn_by_default():
     assert topic_plots.plot_effects(of_one).get_title(loc="left") == "Effect of intercept"
 
 
-def test_effects_that_other_chains_contradict_are_grey():
+def test_axes_of_expected_shares_end_where_shares_do():
+    """The intervals of a regression may go further."""
+    table = expected(2, (2000, 2001, 2005))
+    assert topic_plots.plot_expected_shares(table)[0].get_ylim()[1] < 0.5
+    table["upper"] = 2.2
+    assert topic_plots.plot_expected_shares(table)[0].get_ylim() == (0.0, 1.0)
+    levels = topic_plots.plot_expected_shares(table.assign(first=list("abab") * 3))
+    assert levels[0].get_xlim() == (0.0, 1.0)
+    table["share"] += 1  # lines are drawn in whole
+    assert topic_plots.plot_expected_shares(table)[0].get_ylim()[1] == table["share"].max()
+
+
+def test_effects_that_other_chains_do_not_confirm_are_grey():
     table = effects()
     clear = table["term"].eq("year") & (table["lower"].gt(0) | table["upper"].lt(0))
     assert table.loc[clear, "topic"].tolist() == [1, 2, 3]
@@ -206,12 +218,12 @@ def test_effects_that_other_chains_contradict_are_grey():
     lines, dots = ax.collections
     for drawn in (lines.get_colors(), dots.get_facecolors()):
         colours = dict(zip(shown, map(to_hex, drawn), strict=True))
-        assert colours.pop("topic 1") == colours.pop("topic 3") == COLOURS[0].lower()
+        assert colours.pop("topic 1") == COLOURS[0].lower()
         assert set(colours.values()) == {to_hex("0.55")}
     said = " ".join(ax.figure.get_supxlabel().split())
     assert said == (
-        "In colour: the interval does not enclose zero, and the effect has the same sign in all "
-        "other chains that have the topic."
+        "In colour: the interval does not enclose zero, at least one other chain has the topic, "
+        "and the effect has the same sign in all of these chains."
     )
 
 

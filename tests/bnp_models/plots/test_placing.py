@@ -117,7 +117,16 @@ def test_places_are_scaled_alike_and_centred():
 
 
 @pytest.mark.parametrize(
-    ("text", "length"), [("abc", 3), ("选举", 3.6), ("한", 1.8), ("é", 1), ("e\u0301", 1), ("", 0)]
+    ("text", "length"),
+    [
+        ("abc", 3),
+        ("选举", 3.6),
+        ("한", 1.8),
+        ("é", 1),
+        ("e\u0301", 1),
+        ("", 0),
+        ("ab\N{HORIZONTAL ELLIPSIS}", 3.8),
+    ],
 )
 def test_text_length(text, length):
     assert text_length(text) == pytest.approx(length)
@@ -125,6 +134,6 @@ def test_text_length(text, length):
 
 def test_shortened():
     assert shortened("a\n b", 5) == "a b"
-    assert shortened("abcdef", 4) == "abc\N{HORIZONTAL ELLIPSIS}"
+    assert shortened("abcdef", 4) == "ab\N{HORIZONTAL ELLIPSIS}"  # which is wider than a letter
     assert shortened("ab, cd", 4) == "ab\N{HORIZONTAL ELLIPSIS}"
-    assert shortened("选举与政府", 5) == "选举\N{HORIZONTAL ELLIPSIS}"
+    assert shortened("选举与政府", 5.5) == "选举\N{HORIZONTAL ELLIPSIS}"

@@ -93,7 +93,7 @@ def test_circles_and_labels_do_not_overlap(spread):
 
 def test_long_labels_are_cut():
     ax = relation_plots.plot_topic_map(places(3), labels=["x" * 99, "y", "z"])
-    assert max(len(text.get_text()) for text in ax.texts) == 28
+    assert max(len(text.get_text()) for text in ax.texts) == 27
     assert any(text.get_text().endswith("x\N{HORIZONTAL ELLIPSIS}") for text in ax.texts)
 
 

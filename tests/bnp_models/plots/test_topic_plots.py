@@ -282,7 +282,7 @@ def test_topic_words_are_complete_and_each_topic_has_its_scale():
 def test_long_words_and_titles_are_cut():
     table = words(1, 2, suffix="y" * 99)
     (ax,) = topic_plots.plot_topic_words(table, titles=["a title that somebody made " * 4])
-    assert {len(label.get_text()) for label in ax.get_yticklabels()} == {40}
+    assert {len(label.get_text()) for label in ax.get_yticklabels()} == {39}
     title = ax.get_title(loc="left").split("\n")
     assert len(title) == 2
     assert max(map(len, title)) <= topic_plots.TITLE

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import matplotlib.pyplot as plt
 import numpy as np
+import numpyro.distributions as dist
 import pandas as pd
 import pytest
 import scipy.special
@@ -26,7 +27,9 @@ SAME, ONLY_A, BOTH = ("s0", "s1", "s2"), ("o0", "o1"), ("c0", "s0")
 WORDS = (*COMMON, *OWN["a"], *OWN["b"], *SAME, *ONLY_A, "unused")
 TOPIC = dict.fromkeys((*COMMON, *OWN["a"], *OWN["b"]), 0) | dict.fromkeys(SAME, 1)
 TOPIC |= dict.fromkeys(ONLY_A, 2)
-MODEL = bnp.CrossCollectionLDA(3, alpha=0.2, beta=0.1, group_beta=0.05, switch_common=2.0)
+MODEL = bnp.CrossCollectionLDA(
+    3, alpha=0.2, beta=0.1, group_beta=0.05, switch_common=2.0, switch_own=1.0
+)
 
 
 def draw(rng, group, num_docs, length=20):
@@ -54,9 +57,10 @@ def documents_of(corpus):
     return [word[doc == d] for d in range(corpus.num_docs)]
 
 
-def fit_of(corpus, z, switch, model=MODEL, **states):
+def fit_of(corpus, z, switch, model=MODEL, prior=(2, 1), **states):
     shape = z.shape[:2]
-    values = {"alpha": 0.2, "beta": 0.1, "group_beta": 0.05, "switch_common": 2, "switch_own": 1}
+    values = {"alpha": 0.2, "beta": 0.1, "group_beta": 0.05}
+    values |= dict(zip(("switch_common", "switch_own"), prior, strict=True))
     states |= {"z": z, "switch": switch}
     states |= {name: np.full(shape, value, np.float32) for name, value in values.items()}
     groups = {
@@ -275,6 +279,10 @@ def test_a_rare_word_comes_after_a_frequent_one():
     assert mine["word"].tolist() == ["0", "1"]
     assert mine["log_ratio"].is_monotonic_increasing
     assert other.contrast_words()["word"].tolist() == ["0", "2"]  # not surely more
+    # ratios have the prior of one token of each word, the probabilities beside them do not
+    said = np.exp(mine["log_ratio"])
+    np.testing.assert_allclose(said, (mine["a"] + 1 / 202) / (mine["b"] + 1 / 202), rtol=1e-6)
+    assert (mine["a"] / mine["b"]).iloc[1] > 1.4 * said.iloc[1]
 
 
 def test_groups_are_compared_with_the_mean_of_the_others():
@@ -363,6 +371,55 @@ def test_names_of_groups_stay_apart_from_other_columns(corpus, fit):
     assert list(other.group_probabilities(names).columns) == ["common", "distance"]
     assert other.plot_contrast().size == 3
     plt.close("all")
+
+
+class TestLikenessOfThePrior:
+    @staticmethod
+    def fit_with(fit, common, own):
+        """Return the fit as if its switches had this prior."""
+        z, switch = (fit.states[name].to_numpy() for name in ("z", "switch"))
+        model = dataclasses.replace(MODEL, switch_common=common, switch_own=own)
+        return fit_of(fit.dataset, z, switch, model=model, prior=(common, own))
+
+    def test_it_is_no_finding(self, fit, numbers):
+        """A topic has 100 tokens in a group on average; the prior counts as much as 101."""
+        other = self.fit_with(fit, 50.0, 51.0)
+        assert other.model.prior_likeness(fit.dataset) == pytest.approx((50 / 101, 1.01))
+        table = other.contrast()
+        assert not [name for name in table.columns if "likeness" in name]
+        assert sections._contrast(other).data["has_likeness"] is False
+        for ax in other.plot_contrast():
+            assert "likeness" not in ax.get_title(loc="left")
+        plt.close("all")
+        with pytest.raises(ValueError, match="no likeness or only that of its prior"):
+            other.contrast(by="likeness")
+
+    def test_a_weaker_prior_leaves_it_to_the_documents(self, fit):
+        other = self.fit_with(fit, 50.0, 49.0)
+        assert "likeness" in other.contrast()
+        assert sections._contrast(other).data["has_likeness"] is True
+        assert "likeness" in other.plot_contrast()[0].get_title(loc="left")
+        plt.close("all")
+
+    def test_all_topics_are_where_the_prior_was(self, fit):
+        """Here it counts as much as 99 tokens. One topic elsewhere gives all of them the column."""
+        z = fit.states["z"].to_numpy()
+        model = dataclasses.replace(MODEL, switch_common=98.9, switch_own=0.1)
+        no_own = fit_of(fit.dataset, z, np.zeros_like(z), model=model, prior=(98.9, 0.1))
+        assert "likeness" not in no_own.contrast()
+        assert "likeness" not in no_own.contrast(0)
+        switch = np.zeros_like(z)
+        switch[0][z[0] == 0] = 1
+        switch[1][z[1] == 2] = 1
+        one_own = fit_of(fit.dataset, z, switch, model=model, prior=(98.9, 0.1))
+        moved = (one_own.contrast()["likeness"] - 0.999).abs() > 0.01
+        assert moved.sum() == 1
+        assert "likeness" in one_own.contrast(int(moved.idxmin()))
+
+    def test_only_a_fixed_prior_can_decide(self, fit):
+        learnt = dataclasses.replace(MODEL, switch_common=dist.Gamma(1.0, 1.0))
+        assert learnt.prior_likeness(fit.dataset) is None
+        assert bnp.LDA(2).prior_likeness(fit.dataset) is None
 
 
 class Elsewhere(bnp.CrossCollectionLDA):
@@ -456,6 +513,34 @@ class TestGroupsOfNewDocuments:
         if theta_from == "root":
             found = fit.group_probabilities(new, theta_from="root", prior="uniform", **how)
             np.testing.assert_allclose(found, product / product.sum(1, keepdims=True), rtol=1e-4)
+
+    @pytest.fixture
+    def of_texts(self, fit):
+        """The fit as if its documents had been read from texts."""
+        corpus = fit.dataset
+        texts = [" ".join(corpus.words(d)) for d in range(corpus.num_docs)]
+        groups = [corpus.group_names[g] for g in np.asarray(corpus.group)]
+        read = bnp.Corpus.from_texts(texts, vocabulary=WORDS, groups=groups, group_names=["a", "b"])
+        return fit_of(read, fit.states["z"].to_numpy(), fit.states["switch"].to_numpy())
+
+    def test_texts_are_read_as_those_of_the_fit(self, of_texts):
+        texts = ["A0 c0, a1!", "b0 b1 zebra", "zebra"]
+        found = of_texts.group_probabilities(texts)
+        pd.testing.assert_frame_equal(
+            found, of_texts.group_probabilities(of_texts.dataset.read_texts(texts))
+        )
+        assert found.idxmax(axis=1).tolist()[:2] == ["a", "b"]
+        np.testing.assert_allclose(of_texts.group_probabilities(texts[0]).iloc[0], found.iloc[0])
+        with pytest.raises(ValueError, match="corpus must be a Corpus, or texts"):
+            of_texts.group_probabilities([["a0"]])
+
+    def test_texts_without_a_known_word_have_the_prior(self, of_texts):
+        found = of_texts.group_probabilities(["zebra", ""])
+        np.testing.assert_allclose(found, [[0.6, 0.4]] * 2)
+        assert np.isnan(found.attrs["log_error"])
+        found = of_texts.group_probabilities("zebra", score="sum")
+        assert found.shape == (1, 2)
+        assert found.isna().all(axis=None)
 
     def test_documents_without_words(self, fit):
         new = bnp.Corpus.from_ids([[], [0, 1]], vocabulary=WORDS)

@@ -169,6 +169,16 @@ class TestTopics:
         largest = fit.representative_documents(0, num_documents=1)["name"].iloc[0]
         assert largest in found.said
 
+    def test_a_topic_that_no_other_chain_has(self, fit, tmp_path, monkeypatch):
+        nowhere = {"similarity": np.nan, "lowest_share": np.nan, "highest_share": np.nan}
+        table = fit.topics()
+        table.loc[1, ["other_chains", *nowhere]] = [0, *nowhere.values()]
+        monkeypatch.setattr(bnp.TopicFit, "topics", lambda self: table)
+        found = read(fit.report(tmp_path / "page.html"))
+        cards = re.findall(r"of the documents, (others .*?) words in numbers", found.said)
+        assert cards[1] == "others 0/2"
+        assert all(re.fullmatch(r"others 2/2 \(.*%\), alike \d\.\d\d", x) for x in cards[::2])
+
     def test_documents(self, fit, found):
         for name in fit.dataset.doc_names:
             assert name in found.said
@@ -242,7 +252,7 @@ class TestOptions:
         alts = [given["alt"] for name, given in found.tags if name == "img"]
         assert {"Effect of year", "Shares of the largest topics by year"} <= set(alts)
         if len(clear):
-            assert "Effects that are not zero, the largest first" in found.said
+            assert "Effects that are not zero, in percentage points" in found.said
         said = read(one.report(tmp_path / "page.html", time=list(year)))
         assert "time" in said.sections
         assert "effects" not in said.sections
@@ -283,11 +293,29 @@ class TestOptions:
             vocabulary=corpus.vocabulary, covariates={"x": np.arange(24.0)},
         )  # fmt: skip
         one = made_up(z, again)
-        table = one.effects("~ x").assign(lower=0.01, other_chains=2, same_sign=1)
+        table = one.effects("~ x").assign(effect=0.17, lower=0.014, upper=0.32)
+        others = {0: (2, 2), 1: (2, 1), 2: (0, 0)}  # chains with the topic, and with the sign
+        table["other_chains"] = [others[k][0] for k in table["topic"]]
+        table["same_sign"] = [others[k][1] for k in table["topic"]]
         monkeypatch.setattr(bnp.TopicFit, "effects", lambda self, formula: table)
         found = read(one.report(tmp_path / "page.html", effects="~ x"))
-        assert "same sign in other chains" in found.said
-        assert found.said.count("1/2") == 3
+        assert (
+            "1 of 3 effects have a 90% interval that does not enclose zero and are confirmed by "
+            "other chains: at least one has the topic, and the effect has the same sign in all "
+            "that have it. 2 more have such an interval, but other chains do not confirm them."
+        ) in found.said
+        caption = "Effects that are not zero, in percentage points, the largest first"
+        listed = found.said.split(caption)[1]
+        listed = listed.split("Documents and their largest topics")[0]
+        assert "same sign" in listed
+        assert "2/2" in listed
+        assert not re.search(r"\b[01]/[02]\b", listed)
+        assert "+17 +1.4 \N{EN DASH} +32 2/2" in listed
+
+        table = table.drop(columns=["other_chains", "same_sign"])  # there are no other chains
+        found = read(one.report(tmp_path / "page.html", effects="~ x"))
+        assert "3 of 3 effects have a 90% interval that does not enclose zero." in found.said
+        assert "confirm" not in found.said
 
     def test_refusals(self, fit, factors, tmp_path):
         path = tmp_path / "page.html"

@@ -119,6 +119,21 @@ class TestLabels:
             shown = {text.get_text().split(": ")[-1] for text in draw().texts}
             assert "finance" in shown
 
+    def test_a_topic_has_one_name(self, fit, x):
+        """Tables and pictures name topics without a label by the same words."""
+        names = fit.topic_labels()
+        assert [f"{k}: {name}" for k, name in names.items()] == [
+            label.get_text() for label in fit.plot_topic_similarity().get_yticklabels()
+        ]
+        for k, words in fit.topics()["words"].items():
+            assert words.startswith(names[k])
+        table = fit.effects({"x": x}, num_draws=1)
+        assert dict(zip(table["topic"], table["label"], strict=True)) == names.to_dict()
+        two = {", ".join(name.split(", ")[:2]) for name in names}
+        for draw in (fit.plot_topic_correlation, fit.plot_topic_map):
+            shown = {" ".join(text.get_text().split()) for text in draw().texts}
+            assert two <= shown
+
 
 def texts(ax):
     return {text.get_text() for text in ax.texts}

@@ -187,13 +187,32 @@ def test_tables_are_of_the_average_or_of_one_group(fitted, corpus, fit_of):
     best = np.argsort(-parts["south"], axis=0)[:3]
     listed = [", ".join(VOCABULARY[v] for v in best[:, k]) for k in range(2)]
     assert [", ".join(text.split(", ")[:3]) for text in south["words"]] == listed
-    np.testing.assert_array_equal(south["prevalence"], pooled["prevalence"])
+    expected = fitted.topic_prevalence_by_group().query("group == 'south'")
+    for column in ("prevalence", "lower", "upper"):
+        np.testing.assert_allclose(south[column], expected[column])
+    assert not np.allclose(south["prevalence"], pooled["prevalence"])
+    assert south.attrs == pooled.attrs
     assert not np.allclose(south["effective_words"], pooled["effective_words"])
     assert not np.allclose(fitted.npmi(top=2, group="south"), fitted.npmi(top=2, group="north"))
     assert len(fitted.plot_topic_words(group="north")) == 2
     plt.close("all")
     with pytest.raises(ValueError, match=r"group must be one of .* \(north, south\), got 'east'"):
         fitted.topics(group="east")
+
+
+def test_documents_of_topics_are_those_of_the_group(fitted, corpus):
+    mine = np.flatnonzero(np.asarray(corpus.group) == corpus.group_names.index("south"))
+    table = fitted.topics(group="south", num_documents=12, min_share=0.5)
+    share = fitted.document_topics().to_numpy()
+    for k, named in enumerate(table["representative"]):
+        assert named == ", ".join(str(d) for d in mine[np.argsort(-share[mine, k], kind="stable")])
+    doc, states = np.asarray(corpus.doc), fitted.topic_states
+    held = np.zeros(2)
+    for z, number in zip(states.z, fitted.alignment.number, strict=True):
+        for k in range(2):
+            counts = np.bincount(doc[number[z] == k], minlength=12)
+            held[k] += np.mean(counts[mine] >= 0.5 * np.asarray(corpus.doc_length)[mine])
+    np.testing.assert_allclose(table["documents"], held / len(states.z))
 
 
 def test_shares_of_documents_have_the_prior_of_their_group(fitted, corpus):

@@ -101,14 +101,14 @@ def test_words_of_all_orders(states, corpus, numbered, phi, fit_of):
 
 
 def test_labels(states, corpus, numbered, phi, fit_of):
-    """Exclusive words make labels."""
+    """Probable words make labels, or exclusive ones."""
     fit = fit_of(states, corpus, numbered)
-    labels = topic_labels(fit, num_words=2)
+    labels = topic_labels(fit, by="frex", num_words=2)
     assert labels.index.name == "topic"
     words = first_words(word_scores(phi, corpus, "frex"), 2)
     assert labels.tolist()[0] == ", ".join(corpus.vocabulary[v] for v in words[:, 0])
     assert not labels[[0, 2]].str.contains("said").any()
-    assert topic_labels(fit, by="probability")[0].startswith("said, ")
+    assert topic_labels(fit)[0].startswith("said, ")
 
 
 def test_checked_labels():
