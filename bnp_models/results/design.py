@@ -173,7 +173,7 @@ def make_design(
         terms[list(made.columns).index("Intercept")] = INTERCEPT
     matrix = made.to_numpy(float)
     _check(matrix, terms, list(frame))
-    half = {name: x.values[::2].reset_index(drop=True) for name, x in columns.items()}
+    half = {name: pd.Series(x.values[::2]).reset_index(drop=True) for name, x in columns.items()}
     if not np.allclose(make(spec, half, len(matrix[::2])).to_numpy(float), matrix[::2]):
         raise ValueError(
             "formula must give each document its own value, without sums or means over all of "

@@ -234,10 +234,11 @@ def expected_shares(
         for column in [design.columns[name]]
     ]
     for name, values in zip(names, points, strict=True):
-        if values.duplicated().any():
+        twice = pd.Series(values[values.duplicated()])
+        if len(twice):
             raise ValueError(
                 f"at[{name!r}] must have different values, got "
-                f"{design.columns[name].shown(values[values.duplicated()])[0]} twice"
+                f"{design.columns[name].shown(twice)[0]} twice"
             )
     fixed = {
         name: design.columns[name].enter(f"at[{name!r}]", [value]) for name, value in at.items()
