@@ -617,7 +617,7 @@ def _says_something(fit: ContrastFit, likeness: Float[np.ndarray, "S R"]) -> boo
     """Say whether the model has a likeness that is not that of its prior in all topics."""
     prior, known = fit.model.prior_likeness(fit.dataset), np.ma.masked_invalid(likeness)
     if prior is None or not known.count():
-        return known.count() > 0
+        return bool(known.count() > 0)
     expected, prior_weight = prior
     mean = np.ma.average(known, axis=0, weights=state_weights(fit.topic_states))
     return prior_weight <= 1 and bool(

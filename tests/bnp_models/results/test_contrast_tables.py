@@ -531,8 +531,6 @@ class TestGroupsOfNewDocuments:
         )
         assert found.idxmax(axis=1).tolist()[:2] == ["a", "b"]
         np.testing.assert_allclose(of_texts.group_probabilities(texts[0]).iloc[0], found.iloc[0])
-        with pytest.raises(ValueError, match="corpus must be a Corpus, or texts"):
-            of_texts.group_probabilities([["a0"]])
 
     def test_texts_without_a_known_word_have_the_prior(self, of_texts):
         found = of_texts.group_probabilities(["zebra", ""])
