@@ -372,7 +372,7 @@ KINDS: dict[str, Table] = {
     "covariates": COVARIATES,
     "query": wrong("list") | {"unknown": "nonsense", "numbers": [1, 2]},
     "time": wrong("array")
-    | {"short": [1, 2], "missing": [1, 2, 3, NAN], "constant": [1] * 4},
+    | {"short": [1, 2], "infinite": [1, 2, 3, np.inf], "constant": [1] * 4},
     "effects": wrong(),
     "fit": wrong() | {"corpus": Of("corpus")},
     "fitted": wrong(),
@@ -457,6 +457,7 @@ FIELD = text(none=True, empty=True) | {"unknown": "nonsense"}
 NUMBER_OF_ONE = {label: x for label, x in count(0).items() if label != "bool"} | {"out": 99}
 
 KINDS_AT: dict[str, Table] = {
+    "to_fit.data": wrong("None"),
     **{f"{kind}.report.title": text(none=True, empty=True) for kind in ("TopicFit", "FactorFit")},
     **{f"{kind}.report.effects": text(none=True, empty=True) for kind in ("TopicFit", "FactorFit")},
     **{
@@ -1467,6 +1468,8 @@ def is_shown(value: Any, parameter: str, message: str) -> bool:
         shown += [*map(repr, inside), str(len(value)), "empty", "ragged", "dtype"]
     if value is None:
         shown += ["missing"]
+    if isinstance(value, type):
+        shown += [value.__name__]
     return any(" ".join(part.split()) in " ".join(message.split()) for part in shown)
 
 

@@ -62,6 +62,9 @@ def to_fit(mcmc: MCMC, data: Corpus | Sources | None = None, *, keep_states: int
         `lp` was collected in their place.
     """
     keep_states = arguments.integer("keep_states", keep_states, 0)
+    if data is not None:
+        arguments.instance("data", data, (Corpus, Sources), "a Corpus or Sources")
+    arguments.instance("mcmc", mcmc, MCMC, "a numpyro.infer.MCMC that has run")
     kernel, state, place = _kernel_of(mcmc)
     kernel.check_capacity(state)
     model, state = kernel.config, as_batch(state)
