@@ -125,6 +125,8 @@ clean:
 # Installing again takes a change of pyproject.toml: the install is editable.
 $(VENV)/.installed: pyproject.toml
 	$(call install,.)
+	@echo "importing it once, which compiles the modules that are used"
+	@$(BIN)/python -c "import bnp_models.cli.demo"
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml

@@ -4,9 +4,11 @@ The demo shows the usual steps: a corpus without any download, four chains, the 
 diagnostics and pictures. Its last two sentences say what the chains agree on, and what not.
 """
 
+import contextlib
 import dataclasses
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,14 +91,25 @@ def read(size: str = "usual") -> bnp.Corpus:
     size
         Key of `SIZES`.
     """
-    print("Reading the docstrings of installed packages ...", flush=True)
-    corpus = subject_words(load_package_docs(SIZES[size].packages))
+    with _busy("Reading the docstrings of installed packages ..."):
+        corpus = subject_words(load_package_docs(SIZES[size].packages))
     print(
         f"{corpus.num_docs:,} functions and classes of {', '.join(corpus.group_names)}: "
         f"{corpus.num_tokens:,} words, {corpus.num_words:,} different ones.",
         flush=True,
     )
     return corpus
+
+
+@contextlib.contextmanager
+def _busy(what: str) -> Iterator[None]:
+    """Say what is being done, and from time to time for how long."""
+    print(what, flush=True)
+    clock = Clock(lambda seconds: print(f"{what} {seconds:.0f} s", flush=True), SILENCE)
+    try:
+        yield
+    finally:
+        clock.stop()
 
 
 def subject_words(corpus: bnp.Corpus) -> bnp.Corpus:
@@ -143,13 +156,8 @@ def run(
     others = fit.shown.alignment.num_others
     print(f"\n{topics_text(fit.topics(), num_others=others, num_rows=NUM_ROWS)}\n", flush=True)
     output.mkdir(parents=True, exist_ok=True)
-    writing = "Writing tables and pictures ..."
-    print(writing, flush=True)
-    clock = Clock(lambda seconds: print(f"{writing} {seconds:.0f} s", flush=True), SILENCE)
-    try:
+    with _busy("Writing tables and pictures ..."):
         save_run(fit, output)
-    finally:
-        clock.stop()
     done = time.perf_counter()
     print(
         f"Chains: {sampled - start:.0f} s, of which compiling: "
