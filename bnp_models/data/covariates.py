@@ -31,18 +31,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "ABSENT", "as_covariates", "as_date", "check_dates", "check_number", "is_exact",
+    "ABSENT", "EXACT", "as_covariates", "as_date", "check_dates", "check_number", "is_exact",
     "no_covariates", "pack_covariates", "take_rows", "unpack_covariates",
 ]  # fmt: skip
 
 ABSENT = frozenset(["", "na", "n/a", "nan", "null", "none"])
 """How files say that an entry is missing, in lower case."""
+EXACT = 2**53
+"""A float holds every integer up to here."""
 
 _KEY = "covariates"
 _NUMBERS = int | float | np.integer | np.floating | decimal.Decimal
 _DATES = datetime.date | np.datetime64
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?", re.ASCII)
-_EXACT = 2**53  # a float holds every integer up to here
 
 
 def as_covariates(values: object, num_docs: int, *, mistyped: bool = False) -> pd.DataFrame | None:
@@ -151,7 +152,7 @@ def _numbers(argument: str, column: pd.Series) -> np.ndarray:
         wide = dtype if dtype.kind == "f" else np.float64
         if dtype.kind != "f":
             there = column.dropna().to_numpy(dtype)
-            large = np.flatnonzero((there > _EXACT) | (there < -_EXACT))
+            large = np.flatnonzero((there > EXACT) | (there < -EXACT))
             for d, x in zip(np.flatnonzero(column.notna())[large], there[large], strict=True):
                 check_number(argument, int(d), int(x))
         numbers = column.to_numpy(wide, na_value=np.nan)

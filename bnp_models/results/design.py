@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float
 
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
-from bnp_models.data.covariates import as_covariates, as_date
+from bnp_models.data.covariates import EXACT, as_covariates, as_date
 
 __all__ = ["DATES", "INTERCEPT", "Column", "Design", "make_design", "times"]
 
@@ -39,7 +39,6 @@ _INSTEAD = {
     "Q": ": a name with a space stands between backticks, as in ~ `log length`",
     **dict.fromkeys(("spline", "smooth", "ns"), ": a spline is s(), as in ~ s(day)"),
 }
-_EXACT = 2**53  # a float holds every integer up to here
 _SMALL = 1e-8  # relative: what is left of a column after the others are taken out
 
 
@@ -173,12 +172,13 @@ def make_design(
         terms[list(made.columns).index("Intercept")] = INTERCEPT
     matrix = made.to_numpy(float)
     _check(matrix, terms, list(frame))
-    half = {name: pd.Series(x.values[::2]).reset_index(drop=True) for name, x in columns.items()}
-    if not np.allclose(make(spec, half, len(matrix[::2])).to_numpy(float), matrix[::2]):
-        raise ValueError(
-            "formula must give each document its own value, without sums or means over all of "
-            f"them (center and scale keep theirs): make a column of these, got {formula!r}"
-        )
+    for half in (slice(0, None, 2), slice(1, None, 2)):  # the largest value is in one alone
+        some = {n: pd.Series(x.values[half]).reset_index(drop=True) for n, x in columns.items()}
+        if not np.allclose(make(spec, some, len(matrix[half])).to_numpy(float), matrix[half]):
+            raise ValueError(
+                "formula must give each document its own value, without sums or means over all of "
+                f"them (center and scale keep theirs): make a column of these, got {formula!r}"
+            )
     less = {  # factors of which one level has no column
         scoped.factor.expr
         for term in spec.structure
@@ -323,7 +323,7 @@ def _parse(
             f"I({name}**2), or poly({name}, 2), {got}"
         )
     found = [quoted.get(name, name) for each in read for name in each]
-    if not set(found) & set(names) and all(name in {"np"} for name in found):
+    if set(found) <= {"np"} - set(names):
         raise ValueError(f"formula must have a column of the covariates, {got}")
     known = {"s", *TRANSFORMS, *vars(builtins)} - set(_INSTEAD)
     for name in found:
@@ -420,7 +420,7 @@ def _column(name: str, column: pd.Series, grouped: bool) -> Column:
         levels = _levels(name, column)
         return Column(name, pd.Series(pd.Categorical(column.tolist(), categories=levels)))
     values = column.to_numpy(float)
-    if pd.api.types.is_integer_dtype(column) and abs(values).max() > _EXACT:
+    if pd.api.types.is_integer_dtype(column) and abs(values).max() > EXACT:
         raise ValueError(
             f"covariates must be integers of at most 2**53, {name!r} has {values.max():g}: "
             "subtract the smallest one, or make them strings"
@@ -509,7 +509,7 @@ def times(
             values = np.array(found, float)
         except OverflowError:
             values = np.array([np.inf])
-        if (abs(values) > _EXACT).any() and np.isfinite(values).all():
+        if (abs(values) > EXACT).any() and np.isfinite(values).all():
             raise ValueError(
                 f"{name} must be numbers of at most 2**53, got {arguments.short_repr(value)}: "
                 "convert times to dates, with pandas.to_datetime"

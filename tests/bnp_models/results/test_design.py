@@ -119,8 +119,10 @@ def test_values_equal_to_levels_are_levels():
 )
 def test_summaries_of_all_documents_are_refused(formula):
     numbers = {"x": np.random.default_rng(0).normal(size=DOCS)}
-    with pytest.raises(ValueError, match="formula must give each document its own value"):
-        make_design(formula, numbers, CORPUS)
+    for sign in (1, -1):  # the largest value is in another half
+        for turned in (numbers["x"], numbers["x"][::-1]):
+            with pytest.raises(ValueError, match="formula must give each document its own value"):
+                make_design(formula, {"x": sign * turned}, CORPUS)
     made = make_design("~ center(x)", numbers, CORPUS)
     assert np.isfinite(made.rows(pd.DataFrame({"x": [3.0]}))).all()
 

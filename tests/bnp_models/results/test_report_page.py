@@ -259,7 +259,13 @@ class TestOptions:
 
     def test_curves_stand_for_the_terms_of_splines(self, z, corpus, tmp_path):
         day, far = np.arange(24.0), np.random.default_rng(0).permutation(24)
-        known = {"day": day, "far off": far, "party": list("ab") * 12, "df": day % 5}
+        known = {
+            "day": day,
+            "far off": far,
+            "party": list("ab") * 12,
+            "df": day % 5,
+            "half": day / 2,
+        }
         numbered = {word: v for v, word in enumerate(corpus.vocabulary)}
         again = bnp.Corpus.from_ids(
             [[numbered[word] for word in corpus.words(d)] for d in range(24)],
@@ -281,10 +287,11 @@ class TestOptions:
         only = read(one.report(tmp_path / "page.html", effects="~ s(day, df=3)"))
         assert said in only.said
         assert "effects have a 90% interval" not in only.said
-        # a sum over all documents has no curve at other values, so its terms stay
-        summed = read(one.report(tmp_path / "page.html", effects="~ s(day / day.max(), df=2)"))
-        assert "of 6 effects have a 90% interval" in summed.said
-        assert said not in summed.said
+        # between the documents this spline is asked for outside its range, so its terms stay
+        outside = "~ s((half - 5.75)**2, df=2)"
+        undrawn = read(one.report(tmp_path / "page.html", effects=outside))
+        assert "of 6 effects have a 90% interval" in undrawn.said
+        assert said not in undrawn.said
 
     def test_other_chains_are_beside_effects(self, z, corpus, tmp_path, monkeypatch):
         numbered = {word: v for v, word in enumerate(corpus.vocabulary)}
