@@ -5,11 +5,15 @@ leaves it out, plain `pytest` runs everything. `JAX_PLATFORMS=cuda pytest` tests
 
 `BNP_SECONDS=FOLDER` in the environment notes there where the seconds of each test go;
 `python tests/seconds.py FOLDER` makes a table of them.
+
+`BNP_EVIDENCE=SEED` leaves out two thirds of the slow tests and of those that compile as users do;
+the seed chooses them. Slow tests of kernels have a rule of their own, see `tests/kernels`.
 """
 
 import contextlib
 import json
 import os
+import random
 import signal
 import time
 from collections import Counter
@@ -27,6 +31,8 @@ import pytest
 
 BEGUN = time.perf_counter()
 MARK = "no sweeps"
+SHARE = 1 / 3  # of the slow tests, where others may be left out
+KERNELS = Path(__file__).parent / "kernels"
 spent = Counter()  # seconds of JAX in this process, by kind of work
 
 
@@ -39,6 +45,23 @@ def pytest_configure():
         import jax
 
         jax.monitoring.register_event_duration_secs_listener(count)
+
+
+def pytest_collection_modifyitems(items):
+    seed = os.environ.get("BNP_EVIDENCE")
+    if seed is None:
+        return
+    for item in items:
+        slow = item.get_closest_marker("slow") and KERNELS not in item.path.parents
+        if not slow and not item.get_closest_marker("optimised"):
+            continue
+        # tests that share a fit are chosen together
+        cls = getattr(item, "cls", None)
+        name = cls.__name__ if cls else item.name.partition("[")[0]
+        case = item.callspec.id if hasattr(item, "callspec") else ""
+        if random.Random(f"{seed} {item.path.name} {name} {case}").random() >= SHARE:
+            reason = f"a third of the slow tests runs, without this one (seed {seed})"
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def count(event, seconds, **_):

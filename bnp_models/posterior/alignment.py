@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.optimize
 import scipy.special
 from jaxtyping import Bool, Float, Integer
 
@@ -365,7 +364,9 @@ def pair(
     positive number, are left out.
     """
     gain = np.where(alike >= min_similarity, alike, 0.0)
-    ours, theirs = scipy.optimize.linear_sum_assignment(gain, maximize=True)
+    from scipy.optimize import linear_sum_assignment  # a tenth of `import bnp_models`
+
+    ours, theirs = linear_sum_assignment(gain, maximize=True)
     kept = gain[ours, theirs] > 0
     return ours[kept], theirs[kept]
 

@@ -311,7 +311,10 @@ def _time(fit: TopicFit, time: str | Sequence[Any] | np.ndarray) -> Section:
         columns = fit.dataset.covariates
         name = arguments.one_of("time", time, list(columns))
         values = columns[name].to_numpy()
-    drawn = {f"Shares of the largest topics by {name}": png(fit.plot_topics_over_time(values))}
+    axes = fit.plot_topics_over_time(values)
+    if axes[0].get_xlabel():  # topics that share a panel
+        axes[0].set_xlabel(name.removeprefix("the "))
+    drawn = {f"Shares of the largest topics by {name}": png(axes)}
     return Section("time", "Topics over time", {"figures": png_figures(drawn)})
 
 

@@ -45,7 +45,8 @@ def chains_text(
     terms
         Words of the model.
     """
-    chain, common = alignment.chain[0], f"{1 - alignment.uncommon_share():.1%} of the {counted}"
+    chain, share = alignment.chain[0], 1 - alignment.uncommon_share()
+    common = f"{share:.1%} of the {counted} are" if share >= 0.0005 else f"No {counted} are"
     if alignment.in_chains is not None:
         number = len(alignment.in_chains.chains)
         which = "one of the chains"
@@ -53,7 +54,7 @@ def chains_text(
             which = "the chain that is most like the others"
             which = "the one with the higher mean lp" if number == 2 else which
         said = (
-            f"Chain {chain}, {which} ({number} in all). {common} are in {terms.parts} that every "
+            f"Chain {chain}, {which} ({number} in all). {common} in {terms.parts} that every "
             f"other chain has, too, {NEARLY}. Shares and intervals are within this chain. "
             "fit.of_chain(c) shows chain c (on the command line --chain c), fit.pooled() the "
             "average over chains."
@@ -62,7 +63,7 @@ def chains_text(
         said = f"Chain {chain} alone, which is no summary of the posterior."
     else:
         said = (
-            f"Average over {len(set(alignment.chain.tolist()))} chains. {common} are in "
+            f"Average over {len(set(alignment.chain.tolist()))} chains. {common} in "
             f"{terms.parts} that every chain has, {NEARLY}. A chain without a {terms.dim} counts "
             "as zero."
         )
