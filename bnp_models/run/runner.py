@@ -3,15 +3,17 @@
 Between two stretches progress is shown, draws move to the host and files are written. Where a run
 is cut into stretches does not change its draws. If an infinite model needs more slots than it has,
 the stretch is replayed from its start with more slots. Random numbers do not depend on the
-capacity, so the replay is the run that a larger capacity would have made. A replay costs a stretch,
-which is about a second, so nothing is added before a sweep has run short.
+capacity, so the replay is the run that a larger capacity would have made.
 
 **How many slots.** A sweep takes time in proportion to the slots, and each number of slots is
-compiled anew, which may take as long as dozens of sweeps. A run should therefore change its
-capacity once or not at all. The number of topics in use grows with the sweeps s of a chain, ever
-more slowly. On the corpora of the benchmarks (140,000 to 2,300,000 words) it grew about like
-$s^{1/3}$ over the first hundreds of sweeps, so the number of slots that the rest of a run needs is
-extrapolated in this way.
+compiled anew, which may take as long as dozens of sweeps. The capacity therefore follows what the
+sweeps need, in steps. The program of the next capacity is compiled beside sweeping, and replaces
+the present one when it is ready. Only a sweep that runs short before has to wait for it.
+
+The number of topics in use grows with the sweeps s of a chain, ever more slowly. On the corpora of
+the benchmarks (140,000 to 2,300,000 words) it grew about like $s^{1/3}$ over the first hundreds of
+sweeps. So a step by the factor f is enough until $f^3$ times as many sweeps are made. Steps are so
+large that sweeping until then takes some times as long as compiling.
 """
 
 import contextlib
@@ -19,6 +21,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -38,11 +41,11 @@ from bnp_models.base.sampler import Sampler, is_annealed
 from bnp_models.base.token_model import DOCUMENT_AXIS
 from bnp_models.data.arguments import check_memory, total_memory
 from bnp_models.run.processes import agreed, on_devices, on_host, own_parts
-from bnp_models.run.system import in_thread
+from bnp_models.run.system import begin, in_thread, wait_for
 
 __all__ = [
-    "MARGIN", "Devices", "Runner", "Stretch", "at_least", "at_start", "larger", "make_mesh",
-    "mesh_shape", "num_bytes", "wanted_by_end",
+    "MARGIN", "Devices", "Runner", "Stretch", "at_start", "enough", "larger", "make_mesh",
+    "mesh_shape", "num_bytes",
 ]  # fmt: skip
 
 _slowest: dict[str, float] = {}
@@ -57,11 +60,17 @@ FEW = 8  # a draw is smaller than this many states
 BUFFER_BYTES = 64 * 2**20  # draws that wait on the device for the end of a stretch
 QUARTER = 4  # capacity is not reduced in the first quarter of a run
 
-MARGIN = 16  # the number of slots is a multiple of this
+MARGIN = 32  # the number of slots is a multiple of this
+ROOM = 1.125  # slots over those that are needed
+STEP = 1.25  # least factor of a change, which has to be compiled
+MOST = 2.5  # largest factor of a growth
 GROWTH = 1 / 3  # power of the sweeps with which the number of topics grows
-MOST = 2.5  # largest factor by which the number of topics is extrapolated
-LEAST = 1.5  # least factor of a growth
-ROOM = 1.25  # at the start; topic models begin with about as many topics as they keep
+TIMES = 5  # sweeping until the next growth takes so many times as long as compiling
+
+
+def enough(need: int) -> int:
+    """Return the capacity of chains that need so many slots, with some room."""
+    return _multiple(need * ROOM)
 
 
 def at_start(chosen: int, need: int) -> int:
@@ -69,33 +78,32 @@ def at_start(chosen: int, need: int) -> int:
 
     `chosen` is the capacity that the model says; it is a start, and no limit.
     """
-    return chosen if need <= chosen else at_least(need * ROOM)
+    return chosen if need <= chosen else enough(need)
 
 
-def larger(capacity: int, need: int, sweep: int, num_sweeps: int) -> int:
-    """Return the capacity after one that was too small.
+def larger(capacity: int, need: int, swept: float, compiling: float) -> int:
+    """Return the capacity after one that is too small.
 
     Parameters
     ----------
-    capacity
-        The number of slots that was too small.
-    need
-        The number of slots that is enough at `sweep`, with a margin.
-    sweep, num_sweeps
-        Sweeps done, and those of the whole run.
+    capacity, need
+        The number of slots that is too small, and what is needed now.
+    swept, compiling
+        Seconds of all sweeps until now, and of compiling a program.
     """
-    return max(at_least(capacity * LEAST), wanted_by_end(need, sweep, num_sweeps))
+    factor = min((1 + TIMES * compiling / max(swept, 1e-9)) ** GROWTH, MOST)
+    return _multiple(max(capacity * STEP, need * factor))
 
 
-def wanted_by_end(need: int, sweep: int, num_sweeps: int) -> int:
-    """Return how many slots will be enough until the end of the run, if `need` are at `sweep`."""
-    longer = num_sweeps / max(sweep, 1)
-    return at_least(need * min(longer**GROWTH, MOST))
+def _multiple(number: float) -> int:
+    return math.ceil(number / MARGIN) * MARGIN
 
 
-def at_least(number: float | int) -> int:
-    """Return the smallest capacity of at least so many slots."""
-    return int(-(-number // MARGIN)) * MARGIN
+class _Coming(NamedTuple):
+    """A capacity whose program is compiled beside sweeping."""
+
+    slots: int
+    program: "futures.Future[None]"
 
 
 class Stretch(NamedTuple):
@@ -130,6 +138,11 @@ def make_mesh(devices: Devices, num_chains: int, divide_documents: bool) -> Mesh
 def num_bytes(tree: PyTree) -> int:
     """Return the bytes of all arrays of a pytree, or of their shapes."""
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
+
+
+def _least(used: np.ndarray) -> int:
+    """Return the number of slots up to the last one that a chain uses; `used` is [chain, slot]."""
+    return int(np.max(np.nonzero(used.any(0))[0], initial=0)) + 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -291,10 +304,8 @@ class _Chains:
                 state, buffer, slot, _, need = carry
                 state = self.kernel.advance(state._replace(data=data))._replace(data=None)
                 if sampler.grows:
-                    # concentrations of the annealed half do not last, and an overflow is seen
-                    hot = is_annealed(sampler.annealing, state.sweep, state.num_warmup)
                     wants = jax.vmap(sampler.slots_needed, (0, None))(state.chain, data)
-                    need = jnp.maximum(need, jnp.where(hot, 0, wants))
+                    need = jnp.maximum(need, wants)
                 since = state.sweep - first
                 keep = (since > 0) & (since % thinning == 0)
                 report = keep | (i == num_sweeps - 1)  # the only place, so it is compiled once
@@ -371,9 +382,10 @@ class Runner:
         self._slots = 0  # draws that the buffer holds
         self._ran: PyTree = None  # shapes of the last stretch, whose program is compiled
         self._floor = 0  # smaller capacities were too small
-        self._may_shrink = True  # once
+        self._coming: _Coming | None = None
         self._needs: list[tuple[int, int, int]] = []  # first and last sweep, slots needed there
         self._sweep_seconds = 0.0
+        self._swept = 0.0  # seconds of all sweeps
         self._last_compile = math.inf  # seconds, or of the slowest one before
         self._note = ""  # on a change of capacity before the first stretch
         self.compile_seconds = 0.0
@@ -485,11 +497,14 @@ class Runner:
         shapes = jax.tree.map(jnp.shape, state.chain)
         if shapes != self._shapes:
             make_room()  # for the program of these shapes
-            size = num_bytes(self._recorded(state))
-            self._slots = int(np.clip(BUFFER_BYTES // max(size, 1), 1, self.num_kept))
-            self._shapes = shapes
+            self._slots, self._shapes = self._buffer(state), shapes
         sweep = int(state.sweep)
         return self.sweep_of(self.kept_before(sweep) + self._slots) - 1 - sweep
+
+    def _buffer(self, state: GibbsState) -> int:
+        """Return how many draws of a state the buffer holds."""
+        size = num_bytes(self._recorded(state))
+        return int(np.clip(BUFFER_BYTES // max(size, 1), 1, self.num_kept))
 
     def stretch(self, state: GibbsState, num_sweeps: int) -> Stretch:
         """Advance all chains; `state` must not be used afterwards.
@@ -504,36 +519,76 @@ class Runner:
             after, kept, lp, used, need = self._run(state, sweep, num_sweeps)
             if not self._sampler.grows:
                 break
+            needed = int(need.max())
             if not on_host(after.chain.overflow).any():
-                self._needs.append((sweep, sweep + num_sweeps, int(need.max())))
-                after, resized = self._shrink(after, used, sweep + num_sweeps)
+                # concentrations of annealed sweeps do not last
+                if not is_annealed(self._sampler.annealing, sweep, self.num_warmup):
+                    self._needs.append((sweep, sweep + num_sweeps, needed))
+                after, resized = self._resize(after, used, needed, sweep + num_sweeps)
                 note = resized or note
                 break
-            too_few = self._sampler.capacity(state.chain)
-            more = larger(too_few, int(need.max()), sweep, self.num_sweeps)
-            self._floor = too_few + 1
+            more = self._replay_with(self._sampler.capacity(state.chain), needed)
             state = self._chains.resized(state, more)
             note = f"replayed with {more} slots"
         return Stretch(after, kept, lp, used.sum(-1), note, num_sweeps)
 
-    def _shrink(self, state: GibbsState, used: np.ndarray, sweep: int) -> tuple[GibbsState, str]:
-        """Drop free slots at the end if that saves much more time than it takes to compile.
+    def _replay_with(self, too_few: int, need: int) -> int:
+        """Return the number of slots after one with which a sweep ran short."""
+        coming, self._coming, self._floor = self._coming, None, too_few + 1
+        if coming is None or coming.slots < max(need, self._floor):
+            return self._larger(too_few, need)
+        with self._compiling():
+            wait_for(coming.program, self.interrupted)
+        return coming.slots
 
-        This is done once at most, after the warm-up and a quarter of the run. What the last half of
-        the sweeps until now has needed decides how many slots are left.
+    def _larger(self, slots: int, need: int) -> int:
+        more = larger(slots, need, self._swept, self._last_compile)
+        return int(agreed(more))  # clocks differ
+
+    def _resize(
+        self, state: GibbsState, used: np.ndarray, need: int, sweep: int
+    ) -> tuple[GibbsState, str]:
+        """Change the capacity if the program of another one is ready; else begin what is wanted."""
+        note = ""
+        if self._coming is not None and agreed(self._coming.program.done()):
+            (slots, program), self._coming = self._coming, None
+            wait_for(program, self.interrupted)  # other processes may need longer than the first
+            now = self._sampler.capacity(state.chain)
+            if need > now if slots > now else slots >= max(_least(used), need):  # still
+                state, note = self._chains.resized(state, slots), f"{slots} slots"
+        elif self._coming is None:
+            wanted = self._wanted(self._sampler.capacity(state.chain), used, need, sweep)
+            if wanted is not None:
+                self._coming = _Coming(wanted, begin(self._program(state, wanted)))
+        return state, note
+
+    def _wanted(self, slots: int, used: np.ndarray, need: int, sweep: int) -> int | None:
+        """Return the capacity that is worth compiling now; None for the present one.
+
+        What is needed has a margin: a sweep that needs more than there are has not run short yet.
+        Fewer slots are wanted after a quarter of the run, by what the last half of the sweeps until
+        now have needed.
         """
-        slots, left = self._sampler.capacity(state.chain), self.num_sweeps - sweep
-        early = sweep < max(self.num_warmup, self.num_sweeps // QUARTER)
-        if early or not self._may_shrink or self._needs[0][0] > sweep // 2:
-            return state, ""
-        need = max(need for _, last, need in self._needs if last > sweep // 2)
-        highest = int(np.max(np.nonzero(used.any(0))[0], initial=0)) + 1
-        fewer = at_least(max(wanted_by_end(need, sweep, self.num_sweeps), highest, self._floor))
-        saved = (1 - fewer / slots) * self._sweep_seconds * left
-        if not agreed(saved > 2 * self._last_compile):
-            return state, ""
-        self._may_shrink = False
-        return self._chains.resized(state, fewer), f"{fewer} slots"
+        seconds = self._sweep_seconds * (self.num_sweeps - sweep)
+        if need > slots:
+            wanted, saved = self._larger(slots, need), seconds
+        else:
+            watched = self._needs and self._needs[0][0] <= sweep // 2
+            if sweep < self.num_sweeps // QUARTER or not watched:
+                return None
+            most = max(need for _, last, need in self._needs if last > sweep // 2)
+            wanted = max(enough(most), _multiple(max(_least(used), self._floor)))
+            saved = (1 - wanted / slots) * seconds
+            if wanted * STEP > slots:
+                return None
+        return wanted if agreed(saved > self._last_compile) else None
+
+    def _program(self, state: GibbsState, slots: int) -> Callable[[], None]:
+        """Trace the program of a stretch with so many slots; return what compiles it."""
+        state = self._chains.resized(state, slots)
+        how = self._first, self._thinning, self._buffer(state)
+        lowered = self._advance.lower(self._chains, *how, state, self.data, 0)
+        return lambda: (lowered.compile(), None)[1]
 
     def _run(self, state: GibbsState, sweep: int, num_sweeps: int) -> tuple[PyTree, ...]:
         """Advance all chains and move the draws to the host."""
@@ -551,7 +606,8 @@ class Runner:
         num_kept = self.kept_before(sweep + num_sweeps) - self.kept_before(sweep)
         buffer, lp, used, need = on_host(found)
         kept = jax.tree.map(lambda x: np.swapaxes(x[:num_kept], 0, 1).copy(), buffer)
-        self._sweep_seconds = (time.perf_counter() - clock) / num_sweeps
+        seconds = time.perf_counter() - clock
+        self._sweep_seconds, self._swept = seconds / num_sweeps, self._swept + seconds
         return after, kept, lp, used, need
 
     @contextlib.contextmanager

@@ -23,9 +23,11 @@ __all__ = [
     "Interrupt",
     "Interrupted",
     "Stopped",
+    "begin",
     "in_thread",
     "locked",
     "make_folder",
+    "wait_for",
 ]
 
 T = TypeVar("T")
@@ -50,24 +52,35 @@ class Stopped(Exception):
     """An interrupt ended the wait for work in a thread."""
 
 
-def in_thread(work: Callable[[], T], interrupted: Callable[[], bool]) -> T:
-    """Run `work` in a thread of its own, and return what it returns.
+def begin(work: Callable[[], T]) -> "futures.Future[T]":
+    """Begin `work` in a thread of its own. The process does not end before the work is done."""
+    executor = futures.ThreadPoolExecutor(1)
+    done = executor.submit(work)
+    executor.shutdown(wait=False)
+    return done
 
-    Python hears of Ctrl-C between its own steps only, and XLA compiles a program in one of them.
+
+def wait_for(done: "futures.Future[T]", interrupted: Callable[[], bool]) -> T:
+    """Wait for work that has begun, and return what it returns.
 
     Raises
     ------
     Stopped
         If `interrupted()` is true before the work is done. The thread can't be ended: it goes on in
-        the background, and the process does not end before it does.
+        the background.
     """
-    executor = futures.ThreadPoolExecutor(1)
-    done = executor.submit(work)
-    executor.shutdown(wait=False)
     while not futures.wait([done], _LOOK_SECONDS).done:
         if interrupted():
             raise Stopped
     return done.result()
+
+
+def in_thread(work: Callable[[], T], interrupted: Callable[[], bool]) -> T:
+    """Run `work` in a thread of its own, and return what it returns, as `wait_for` does.
+
+    Python hears of Ctrl-C between its own steps only, and XLA compiles a program in one of them.
+    """
+    return wait_for(begin(work), interrupted)
 
 
 class Interrupt(contextlib.ExitStack):

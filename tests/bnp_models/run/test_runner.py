@@ -11,6 +11,7 @@ from numpyro.infer import MCMC
 import bnp_models as bnp
 from bnp_models.run import runner as runner_module
 from bnp_models.run.runner import Runner, make_mesh, mesh_shape
+from bnp_models.run.system import begin
 
 needs_two_devices = pytest.mark.skipif(jax.local_device_count() < 2, reason="needs two devices")
 RECORD = ("z", "topic_tokens", "noise")
@@ -191,9 +192,11 @@ class TestCapacity:
         def after(stretch):
             runner._last_compile, runner._sweep_seconds = 0.0, 1.0
             sizes.append(stretch.state.chain.topic.shape[-1])
+            if runner._coming:
+                runner._coming.program.result()  # it is there at the end of the next stretch
 
-        found, _ = run(runner, [2, 2, 4, 8], after=after)
-        assert sizes[0] == 64 > sizes[1] == sizes[-1]  # after the warm-up, and once
+        found, _ = run(runner, [2, 2, 4, 4, 4], after=after)
+        assert sizes[:3] == [64, 64, 64] > [*sizes[-2:]]
         assert_equal(found, expected)
 
     def test_replay_when_the_buffer_is_full(self, toy, tiny, expected, monkeypatch):
@@ -231,34 +234,70 @@ class TestCapacity:
     def test_a_size_that_overflowed_is_not_tried_again(self, roomy):
         runner, state, used = roomy
         runner._floor = 40
-        state, note = runner._shrink(state, used, 4)
-        assert (state.chain.topic.shape[-1], note) == (40, "40 slots")
+        assert resized(runner, state, used, 4) == (40, "40 slots")
 
-    def test_shrinks_once(self, roomy):
+    def test_a_little_is_not_given_back(self, roomy):
         runner, state, used = roomy
-        runner._floor = 60
-        state, _ = runner._shrink(state, used, 4)
-        runner._floor = 0
-        assert runner._shrink(state, used[:, :60], 8)[1] == ""
+        runner._floor = 52
+        assert resized(runner, state, used, 4) == (64, "")
 
-    def test_does_not_shrink_to_what_it_may_need_again(self, roomy):
+    def test_the_last_half_says_what_is_needed(self, roomy):
         runner, state, used = roomy
-        runner._needs = [(0, 3, 39), (3, 4, 20)]
-        grown = 39 * 1.6  # 16 sweeps are four times as many
-        state, _ = runner._shrink(state, used, 4)
-        assert state.chain.topic.shape[-1] == pytest.approx(grown, abs=2)
+        runner._needs = [(0, 2, 50), (2, 3, 39), (3, 4, 20)]
+        assert resized(runner, state, used, 4) == (44, "44 slots")  # an eighth more than 39
+
+    def test_what_has_become_too_few_is_not_taken(self, roomy):
+        runner, state, used = roomy
+        runner._needs = [(0, 4, 39)]
+        assert runner._wanted(64, used, 39, 4) == 44
+        runner._resize(state, used, 39, 4)
+        runner._coming.program.result()
+        assert runner._resize(state, used, 45, 5)[1] == ""
+        assert runner._coming is None
 
     @pytest.mark.parametrize(
         ("sweep", "seconds", "needs"),
-        [(3, 0.0, [(0, 3, 9)]), (4, 9.0, [(0, 4, 9)]), (8, 0.0, [(5, 8, 9)])],
-        ids=["warm-up", "no saving", "not watched long enough"],
+        [
+            (3, 0.0, [(0, 3, 9)]),
+            (4, 12.0, [(0, 4, 9)]),
+            (8, 0.0, [(5, 8, 9)]),
+            (8, 0.0, []),
+        ],
+        ids=["first quarter", "no saving", "not watched long enough", "annealed until now"],
     )
     def test_keeps_its_slots(self, roomy, sweep, seconds, needs):
-        runner, state, used = roomy
+        runner, _, used = roomy
         runner._last_compile, runner._needs = seconds, needs
-        assert runner._shrink(state, used, sweep)[1] == ""
+        assert runner._wanted(64, used, 9, sweep) is None
         runner._last_compile, runner._needs = 0.0, [(0, sweep, 9)]
-        assert sweep < 4 or runner._shrink(state, used, sweep)[1] != ""
+        assert sweep < 4 or runner._wanted(64, used, 9, sweep) < 64
+
+    def test_grows_before_a_sweep_runs_short(self, roomy):
+        """What is needed has a margin, and compiling takes time."""
+        runner, state, used = roomy
+        runner._swept, runner._last_compile = 3.0, 14.0
+        assert resized(runner, state, used, 3, need=65) == (64, "")  # 13 more sweeps, of a second
+        runner._swept = runner._last_compile = 12.0
+        grown = int(np.ceil(65 * 6 ** (1 / 3)))
+        assert resized(runner, state, used, 3, need=65) == (grown, f"{grown} slots")
+
+    def test_a_replay_takes_what_is_being_compiled(self, roomy):
+        runner, state, _ = roomy
+        for need, slots in ((70, 100), (120, 120)):
+            runner._coming = runner_module._Coming(100, begin(runner._program(state, 100)))
+            runner._last_compile = 0.0
+            assert runner._replay_with(64, need) == slots
+            assert runner._coming is None
+
+    def test_the_program_is_the_one_that_runs(self, roomy, monkeypatch):
+        runner, state, _ = roomy
+        runner._program(state, 80)()
+        compiled = []
+        jax.monitoring.register_event_duration_secs_listener(
+            lambda event, seconds, **_: compiled.append(event)
+        )
+        runner.stretch(runner._chains.resized(state, 80), 1)
+        assert [x for x in compiled if x.endswith("backend_compile_duration")] == []
 
     def test_a_program_that_was_there_says_nothing_about_the_next_one(self, toy, tiny, monkeypatch):
         """A second run of the same shapes compiles nothing; fewer slots would be compiled."""
@@ -279,6 +318,15 @@ class TestCapacity:
         stretch = runner.stretch(state, 9)
         most = stretch.kept["draws"]["num_topics_used"].max() + 1
         assert runner._needs == [(0, 9, most)]
+
+
+def resized(runner, state, used, sweep, need=9):
+    """Look at the capacity, and again when the program of another one is ready."""
+    for _ in range(2):
+        state, note = runner._resize(state, used, need, sweep)
+        if runner._coming:
+            runner._coming.program.result()
+    return state.chain.topic.shape[-1], note
 
 
 def check_full_buffer(runner, expected, monkeypatch):
@@ -307,23 +355,18 @@ class TestSlots:
         assert [runner_module.at_start(128, need) for need in (17, 128)] == [128, 128]
 
     def test_a_larger_need_gets_room(self):
-        assert runner_module.at_start(128, 129) == 176
-
-    def test_growth_is_for_the_rest_of_the_run(self):
-        sizes = [runner_module.larger(128, 140, sweep, 400) for sweep in (0, 5, 50, 200, 399)]
-        assert sizes == [352, 352, 288, 192, 192]
-        assert all(size % runner_module.MARGIN == 0 for size in sizes)
+        assert runner_module.at_start(128, 129) == 160
 
     def test_growth_is_never_small(self):
-        assert runner_module.larger(1024, 30, 1000, 1000) == 1536
-        assert runner_module.larger(1, 1, 0, 10) == runner_module.MARGIN
+        assert runner_module.larger(1024, 30, 9.0, 0.0) == 1280
+        assert runner_module.larger(1, 1, 0.0, 9.0) == runner_module.MARGIN
 
-    def test_need_by_the_end(self):
-        assert runner_module.wanted_by_end(160, 50, 400) == 320  # eight times as many sweeps
-        assert runner_module.wanted_by_end(160, 400, 400) == 160
+    def test_growth_is_larger_while_compiling_takes_longer_than_sweeping(self):
+        sizes = [runner_module.larger(128, 140, swept, 10.0) for swept in (0, 10, 50, 1000)]
+        assert sizes == [352, 256, 192, 160]
 
     def test_multiples(self):
-        assert [runner_module.at_least(n) for n in (1, 16, 16.5, 17)] == [16, 16, 32, 32]
+        assert [runner_module.enough(n) for n in (1, 28, 29, 56)] == [32, 32, 64, 64]
 
 
 class TestDevices:
