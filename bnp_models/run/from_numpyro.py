@@ -66,7 +66,7 @@ def to_fit(mcmc: MCMC, data: Corpus | Sources | None = None, *, keep_states: int
     if data is not None:
         arguments.instance("data", data, (Corpus, Sources), "a Corpus or Sources")
     arguments.instance("mcmc", mcmc, MCMC, "a numpyro.infer.MCMC that has run")
-    kernel, state, place = _kernel_of(mcmc)
+    kernel, state, place, sites = _kernel_of(mcmc)
     kernel.check_capacity(state)
     model, state = kernel.config, as_batch(state)
     assert isinstance(model, GibbsModel)  # they alone make such kernels
@@ -74,7 +74,8 @@ def to_fit(mcmc: MCMC, data: Corpus | Sources | None = None, *, keep_states: int
     used = kernel.data_argument(args, dict(named))
     _check_run(kernel, state, used)
     data = used if data is None else data
-    if getattr(data, "digest", None) != used.digest:
+    assert data is not None
+    if data.digest != used.digest:
         raise ValueError(
             f"data are other data than those of the run, which were {used!r}: they differ in "
             f"{_difference(data, used)}. Give those of the run, or leave data out; got "
@@ -84,9 +85,7 @@ def to_fit(mcmc: MCMC, data: Corpus | Sources | None = None, *, keep_states: int
     draws, stats = _fields(mcmc.get_extra_fields(group_by_chain=True), place)
     draws |= samples
     drawn = set(state.draws)
-    needed = (
-        [n for n in mcmc.last_state.z if n in {*drawn, *model.hyperparameters}] if place else []
-    )
+    needed = [name for name in sites if name in {*drawn, *model.hyperparameters}]
     missing = [name for name in needed if name not in draws]
     if missing and "lp" not in stats:
         some, removed = " and ".join(missing), ", ".join(f"'~z.{name}'" for name in missing)
@@ -128,8 +127,11 @@ def to_fit(mcmc: MCMC, data: Corpus | Sources | None = None, *, keep_states: int
     return model.fit_type()(model, data, to_data(model, data, groups, at, state.means, attrs))
 
 
-def _kernel_of(mcmc: MCMC) -> tuple[GibbsKernel, GibbsState, str]:
-    """Return the kernel of this library, its last state, and what its fields begin with."""
+def _kernel_of(mcmc: MCMC) -> tuple[GibbsKernel, GibbsState, str, list[str]]:
+    """Return the kernel of this library and its last state.
+
+    For a block of `numpyro.infer.Gibbs` the rest is what its fields begin with, and all sites.
+    """
     kernel, state = mcmc.sampler, mcmc.last_state
     blocks = [block for block, _ in getattr(kernel, "blocks", ())]  # of `numpyro.infer.Gibbs`
     own = [i for i, block in enumerate(blocks) if isinstance(block, GibbsKernel)]
@@ -145,8 +147,8 @@ def _kernel_of(mcmc: MCMC) -> tuple[GibbsKernel, GibbsState, str]:
             "none"
         )
     if isinstance(kernel, GibbsKernel):
-        return kernel, state, ""
-    return blocks[own[0]], state.block_states[own[0]], f"block_states.{own[0]}."
+        return kernel, state, "", []
+    return blocks[own[0]], state.block_states[own[0]], f"block_states.{own[0]}.", list(state.z)
 
 
 def _fields(fields: Mapping[str, Any], place: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -83,6 +83,12 @@ def shifted(corpus):
     return bnp.Corpus.from_arrays(corpus.doc, word, num_words=corpus.num_words)
 
 
+def go_on(mcmc, data):
+    """Run from the last state, as NumPyro's docs say."""
+    mcmc.post_warmup_state = state = mcmc.last_state
+    mcmc.run(state.rng_key, data)
+
+
 class TestDrawsOfOtherData:
     """The state of the kernel holds the data it was begun with."""
 
@@ -91,11 +97,9 @@ class TestDrawsOfOtherData:
     def test_continued(self, toy, tiny):
         mcmc = run(toy().gibbs(record=("z",)), tiny)
         for data in (tiny, copy.copy(tiny)):
-            mcmc.post_warmup_state = mcmc.last_state
-            mcmc.run(mcmc.post_warmup_state.rng_key, data)
+            go_on(mcmc, data)
             assert bnp.to_fit(mcmc).dataset is data
-        mcmc.post_warmup_state = mcmc.last_state
-        mcmc.run(mcmc.post_warmup_state.rng_key, shifted(tiny))
+        go_on(mcmc, shifted(tiny))
         with pytest.raises(ValueError, match=self.said):
             bnp.to_fit(mcmc)
         mcmc.post_warmup_state = None
@@ -106,8 +110,7 @@ class TestDrawsOfOtherData:
         """The tokens are the same, but not the prior of the topics."""
         wider = bnp.Corpus.from_arrays(tiny.doc, tiny.word, num_words=tiny.num_words + 1)
         mcmc = run(bnp.LDA(3).gibbs(record=("z",)), tiny, num_chains=1)
-        mcmc.post_warmup_state = mcmc.last_state
-        mcmc.run(mcmc.post_warmup_state.rng_key, wider)
+        go_on(mcmc, wider)
         with pytest.raises(ValueError, match=self.said):
             bnp.to_fit(mcmc)
 
@@ -157,7 +160,7 @@ class TestWarmUpAlone:
             ValueError, match=r"no draws after the warm-up: call mcmc\.run\(key, data"
         ):
             bnp.to_fit(mcmc)
-        mcmc.run(mcmc.post_warmup_state.rng_key, tiny)
+        go_on(mcmc, tiny)
         whole = bnp.to_fit(run(toy().gibbs(record=("z",)), tiny, chain_method=method))
         assert bnp.to_fit(mcmc).posterior.identical(whole.posterior)
         mcmc.warmup(jax.random.key(0), tiny)
