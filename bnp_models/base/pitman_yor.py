@@ -22,6 +22,7 @@ from bnp_kernels.tokens.mixture_law import DirichletLaw
 from bnp_models.base import topic_model
 from bnp_models.base.likelihood import Likelihood, count_rows, draw_dirichlet, word_likelihood
 from bnp_models.base.model import TOPICS, concentration, deterministic, is_prior, sample
+from bnp_models.base.sampler import Lazy
 from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
@@ -223,6 +224,10 @@ class PitmanYorSampler(FiniteSampler):
         """Return arguments of `kernel.step` that are not options of `gibbs`."""
         return {"dirichlet": self.model.is_dirichlet}
 
+    def recorded(self, state: PyTree, data: PyTree) -> Lazy:
+        """Return functions that make further variables to record."""
+        return super().recorded(state, data) | {"opens": lambda: self.kernel.opens(state, data)}
+
     def snapshot(self, state: PyTree, data: PyTree) -> dict[str, jax.Array]:
         """Return what predictions need of a state; tokens that open a table among it."""
         return super().snapshot(state, data) | {"opens": self.kernel.opens(state, data)}
@@ -256,7 +261,7 @@ class PitmanYorTopics(topic_model.FiniteTopics):
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
         """Dims of the recorded variables, behind chain and draw."""
-        return {**super().dims, "concentration": ("topic",)}
+        return {**super().dims, "concentration": ("topic",), "opens": ("token",)}
 
     @property
     def is_dirichlet(self) -> bool:

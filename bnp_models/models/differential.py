@@ -115,6 +115,14 @@ class _Sampler(PitmanYorSampler):
             "group_tables": lambda: state.tables.reshape(shape).sum(axis=1),
         }
 
+    def recorded(self, state: PitmanYorState, data: Tokens) -> Lazy:
+        def global_tables() -> Array:
+            if state.root is not None:
+                return state.root.tables
+            return state.tables.reshape(state.alpha.shape[0], -1, self.model.num_topics).sum(axis=0)
+
+        return super().recorded(state, data) | {"global_tables": global_tables}
+
     def snapshot(self, state: PitmanYorState, data: Tokens) -> dict[str, Array]:
         of_root = {} if state.root is None else {"global_tables": state.root.tables}
         return super().snapshot(state, data) | of_root
@@ -180,7 +188,8 @@ class DifferentialTopicModel(PitmanYorTopics):
     alpha_dim = "group"
     topics_site = "group_phi"
     recordable = (
-        "z", "phi", "group_phi", "theta", "topic_tokens", "group_tables", "theta_mean",
+        "z", "phi", "group_phi", "theta", "topic_tokens", "group_tables", "opens", "global_tables",
+        "theta_mean",
     )  # fmt: skip
 
     def __post_init__(self):
@@ -199,8 +208,8 @@ class DifferentialTopicModel(PitmanYorTopics):
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
         """Dims of the recorded variables, behind chain and draw."""
-        own = {} if self.transform is None else {"phi": ("topic", "global_word")}
-        return {**super().dims, **own}
+        word = "word" if self.transform is None else "global_word"
+        return {**super().dims, "phi": ("topic", word), "global_tables": (word, "topic")}
 
     def coords(self, corpus: Corpus) -> dict[str, Any]:
         """Return the labels of the dims."""

@@ -97,7 +97,7 @@ class PitmanYorLDA(PitmanYorTopics):
     kernel = kernel
     sampler_type = _Sampler
     recordable = (
-        "z", "phi", "theta", "topic_tokens", "topic_tables", "theta_mean",
+        "z", "phi", "theta", "topic_tokens", "topic_tables", "opens", "theta_mean",
     )  # fmt: skip
 
     def __post_init__(self):

@@ -47,7 +47,7 @@ CONTRACT = testing.Contract(
         "alpha": ("group",), "z": ("token",), "phi": ("topic", "word"),
         "group_phi": ("group", "topic", "word"), "theta": ("doc", "topic"),
         "topic_tokens": ("topic",), "group_tables": ("group", "topic"),
-        "concentration": ("topic",),
+        "concentration": ("topic",), "opens": ("token",), "global_tables": ("word", "topic"),
     },
     refused=[
         ({"num_topics": 0}, "num_topics must be an integer of at least 1, got 0"),

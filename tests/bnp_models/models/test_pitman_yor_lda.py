@@ -37,6 +37,7 @@ CONTRACT = testing.Contract(
     dims={
         "z": ("token",), "phi": ("topic", "word"), "theta": ("doc", "topic"),
         "topic_tokens": ("topic",), "topic_tables": ("topic",), "concentration": ("topic",),
+        "opens": ("token",),
     },
     refused=[
         ({"num_topics": 0}, "num_topics must be an integer of at least 1, got 0"),

@@ -12,6 +12,7 @@ import pytest
 from numpyro.infer import MCMC, NUTS
 
 import bnp_models as bnp
+from bnp_models.base import token_model
 from bnp_models.base.gibbs import as_batch
 from bnp_models.posterior import arviz_data
 
@@ -53,6 +54,124 @@ def test_data_of_the_run(toy, tiny):
     assert bnp.to_fit(mcmc, same).dataset is same
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"groups": None}, "groups"),
+        ({"groups": ["b", "a", "b"]}, "groups"),
+        ({"vocabulary": ["x", "y", "z"]}, "vocabulary"),
+        ({"doc_names": ["1", "2", "3"]}, "names of the documents"),
+        ({"docs": [[0, 1], [2, 2], [1]]}, "the order of the documents"),
+        ({"docs": [[0, 1], [1], [2, 0]], "groups": None}, "tokens and groups"),
+    ],
+)
+def test_says_in_what_data_differ(toy, changed, said):
+    given = {
+        "docs": [[0, 1], [1], [2, 2]],
+        "vocabulary": ["u", "v", "w"],
+        "groups": ["a", "b", "a"],
+    }
+    used, other = (bnp.Corpus.from_ids(**x) for x in (given, given | changed))
+    mcmc = run(toy().gibbs(record=("z",)), used, num_chains=1)
+    with pytest.raises(ValueError, match=f"than those of the run, .*: they differ in {said}. Give"):
+        bnp.to_fit(mcmc, other)
+
+
+def shifted(corpus):
+    """Return a corpus of the same sizes, in which every word is another one."""
+    word = (np.asarray(corpus.word) + 1) % corpus.num_words
+    return bnp.Corpus.from_arrays(corpus.doc, word, num_words=corpus.num_words)
+
+
+def go_on(mcmc, data):
+    """Run from the last state, as NumPyro's docs say."""
+    mcmc.post_warmup_state = state = mcmc.last_state
+    mcmc.run(state.rng_key, data)
+
+
+class TestDrawsOfOtherData:
+    """The state of the kernel holds the data it was begun with."""
+
+    said = "mcmc has draws of other data than those that mcmc.run was last given, Corpus"
+
+    def test_continued(self, toy, tiny):
+        mcmc = run(toy().gibbs(record=("z",)), tiny)
+        for data in (tiny, copy.copy(tiny)):
+            go_on(mcmc, data)
+            assert bnp.to_fit(mcmc).dataset is data
+        go_on(mcmc, shifted(tiny))
+        with pytest.raises(ValueError, match=self.said):
+            bnp.to_fit(mcmc)
+        mcmc.post_warmup_state = None
+        mcmc.run(jax.random.key(1), shifted(tiny))
+        assert bnp.to_fit(mcmc).dataset == shifted(tiny)
+
+    def test_more_words(self, tiny):
+        """The tokens are the same, but not the prior of the topics."""
+        wider = bnp.Corpus.from_arrays(tiny.doc, tiny.word, num_words=tiny.num_words + 1)
+        mcmc = run(bnp.LDA(3).gibbs(record=("z",)), tiny, num_chains=1)
+        go_on(mcmc, wider)
+        with pytest.raises(ValueError, match=self.said):
+            bnp.to_fit(mcmc)
+
+    @pytest.mark.parametrize("method", ["vectorized", "sequential"])
+    def test_failed_run(self, toy, tiny, method):
+        mcmc = run(toy().gibbs(record=("z",)), tiny, chain_method=method)
+        with pytest.raises(TypeError):
+            mcmc.run(jax.random.key(1), shifted(tiny), extra_fields=("nothing",))
+        with pytest.raises(ValueError, match=self.said):
+            bnp.to_fit(mcmc)
+
+    def test_failed_run_on_data_that_the_model_refuses(self, toy, tiny, monkeypatch):
+        def refuse(corpus):
+            raise ValueError("data has no groups")
+
+        mcmc = run(toy().gibbs(record=("z",)), tiny)
+        monkeypatch.setattr(token_model, "check_corpus", refuse)
+        with pytest.raises(ValueError, match="data has no groups"):
+            mcmc.run(jax.random.key(1), shifted(tiny))
+        with pytest.raises(ValueError, match=self.said):
+            bnp.to_fit(mcmc)
+
+    def test_sources(self):
+        x = np.arange(6).reshape(3, 2)
+        made = [bnp.Sources.from_arrays([x, y]) for y in (x, x + 1)]
+        kernel = bnp.PoissonGammaFactorAnalysis(max_factors=64).gibbs(init_factors=1)
+        mcmc = run(kernel, made[0], num_chains=1, extra_fields=())
+        assert bnp.to_fit(mcmc, keep_states=1).dataset is made[0]
+        with pytest.raises(TypeError):
+            mcmc.run(jax.random.key(1), made[1], extra_fields=("nothing",))
+        with pytest.raises(ValueError, match=self.said.replace("Corpus", "Sources")):
+            bnp.to_fit(mcmc)
+
+
+class TestWarmUpAlone:
+    """NumPyro then has buffers of zeros, or draws of the warm-up."""
+
+    @pytest.mark.parametrize("collect", [False, True])
+    @pytest.mark.parametrize("method", ["vectorized", pytest.param(jax.vmap, marks=unused_buffers)])
+    def test_no_draws(self, toy, tiny, collect, method):
+        mcmc = MCMC(
+            toy().gibbs(record=("z",)), num_warmup=3, num_samples=4, num_chains=2,
+            chain_method=method, progress_bar=False,
+        )  # fmt: skip
+        mcmc.warmup(jax.random.key(0), tiny, collect_warmup=collect)
+        with pytest.raises(
+            ValueError, match=r"no draws after the warm-up: call mcmc\.run\(key, data"
+        ):
+            bnp.to_fit(mcmc)
+        go_on(mcmc, tiny)
+        whole = bnp.to_fit(run(toy().gibbs(record=("z",)), tiny, chain_method=method))
+        assert bnp.to_fit(mcmc).posterior.identical(whole.posterior)
+        mcmc.warmup(jax.random.key(0), tiny)
+        with pytest.raises(ValueError, match="no draws after the warm-up"):
+            bnp.to_fit(mcmc)
+
+    def test_none(self, toy, tiny):
+        mcmc = run(toy().gibbs(record=("z",)), tiny, sizes=(0, 1))
+        assert bnp.to_fit(mcmc).posterior.sizes["draw"] == 1
+
+
 class TestSameAsFit:
     @pytest.mark.parametrize(
         ("record", "keep_states", "kept"),
@@ -83,6 +202,8 @@ class TestSameAsFit:
         mcmc = run(model.gibbs(), tiny)
         with pytest.warns(UserWarning, match=said):
             fit = bnp.to_fit(mcmc, keep_states=2)
+        with pytest.warns(UserWarning, match="To have 4 states of each chain"):  # all draws
+            bnp.to_fit(mcmc)
         assert arviz_data.group(fit.data, "states").sizes["draw"] == 1
         assert bnp.to_fit(mcmc, keep_states=1).has_states  # without a warning
         table = fit.of_chain(0).topics()
@@ -90,6 +211,25 @@ class TestSameAsFit:
         recorded = bnp.to_fit(run(model.gibbs(record=("z",)), tiny), keep_states=2)
         table = recorded.of_chain(0).topics()
         assert (table["lower"] < table["upper"]).any()
+
+    def test_hyperparameter_left_out(self, tiny):
+        """It is no constant: its last value is not that of the other draws."""
+        kernel = bnp.LDA(3, alpha=dist.Gamma(1.0, 1.0), beta=0.2).gibbs(record=("z",))
+        whole = bnp.to_fit(run(kernel, tiny), keep_states=1)
+        mcmc = run(kernel, tiny, extra_fields=("~draws.alpha",))
+        said = (
+            r"no draws of 'alpha', so only .* 4 states of each chain, take '~draws\.alpha' out of"
+        )
+        with pytest.warns(UserWarning, match=said):
+            fit = bnp.to_fit(mcmc)
+        assert fit.states.identical(whole.states)
+        assert len(np.unique(whole.posterior["alpha"])) == 8
+        mcmc = run(
+            bnp.LDA(3, alpha=dist.Gamma(1.0, 1.0)).gibbs(), tiny, extra_fields=("~draws.alpha",)
+        )
+        said = r"add 'z' to record= of gibbs\(\), take '~draws\.alpha' out of extra_fields= and run"
+        with pytest.warns(UserWarning, match=said):
+            bnp.to_fit(mcmc)
 
     def test_thinning(self, toy, tiny):
         model = toy()
@@ -121,6 +261,43 @@ class TestSameAsFit:
             model, tiny, num_warmup=5, num_samples=12, num_chains=2, record=ROOT, progress=False
         )
         assert_same_data(found.data, fit.data)
+        pd.testing.assert_frame_equal(found.topics(), fit.topics())
+
+
+class TestTables:
+    """States of models with tables: the tables of the tokens are recorded on request."""
+
+    @pytest.mark.parametrize("record", [("z",), ("opens", "z")])
+    def test_pitman_yor(self, tiny, record):
+        model = bnp.PitmanYorLDA(2, max_tables=31)
+        options = {"record": record, "schedule": "sequential"}
+        mcmc = run(model.gibbs(**options), tiny)
+        if "opens" not in record:
+            with pytest.warns(UserWarning, match=r"no draws of 'opens', .* add 'opens' to record="):
+                bnp.to_fit(mcmc)
+            return
+        found = bnp.to_fit(mcmc)
+        fit = bnp.fit(
+            model, tiny, num_warmup=3, num_samples=4, num_chains=2, progress=False, **options
+        )
+        assert_same_data(found.data, fit.data)
+        np.testing.assert_array_equal(found.states["opens"], found.posterior["opens"])
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("with_transform", [False, True])
+    def test_differential(self, tiny, with_transform):
+        transform = bnp.Transform.identity(tiny.num_words) if with_transform else None
+        model = bnp.DifferentialTopicModel(2, transform=transform, max_tables=31)
+        record = ("global_tables", "opens", "z")
+        found = bnp.to_fit(run(model.gibbs(record=record), tiny))
+        fit = bnp.fit(
+            model, tiny, num_warmup=3, num_samples=4, num_chains=2, record=record, progress=False
+        )
+        assert_same_data(found.data, fit.data)
+        tables = found.posterior["global_tables"]
+        assert tables.dims[2:] == ("global_word" if with_transform else "word", "topic")
+        opened = found.posterior["opens"].sum("token")
+        np.testing.assert_array_equal(tables.sum(tables.dims[2:]), opened)
         pd.testing.assert_frame_equal(found.topics(), fit.topics())
 
 
@@ -221,7 +398,7 @@ class TestBlock:
         with pytest.raises(ValueError, match=r"mcmc has no draws of z, and no lp.*block_states\.0"):
             bnp.to_fit(bare)
         with pytest.warns(
-            UserWarning, match=r"no draws of 'z', so only .* collect 'z' of the block"
+            UserWarning, match=r"no draws of 'z', so only .* chain, take '~z\.z' out of extra"
         ):
             fit = bnp.to_fit(without(mcmc, "~z.z"))
         assert fit.states["draw"].to_numpy().tolist() == [19]
@@ -230,6 +407,28 @@ class TestBlock:
         np.testing.assert_array_equal(fit.states["alpha"][:, 0], fit.posterior["alpha"][:, -1])
         assert "lp" in fit.convergence().table.index
         assert len(fit.topics()) <= 8
+
+    def test_hyperparameter_left_out(self, mcmc):
+        """Its last value is not that of the other draws, nor is the number of the model."""
+        said = (
+            r"no draws of alpha, and no lp in their place: collect alpha, or .*\('~z\.alpha', 'bl"
+        )
+        with pytest.raises(ValueError, match=said):
+            bnp.to_fit(without(mcmc, "~z.alpha", *FIELDS, COUNT))
+        bare = without(mcmc, "~z.alpha", COUNT)
+        said = (
+            r"no draws of 'alpha', so only .* of each chain, take '~z\.alpha' out of extra_fields"
+        )
+        with pytest.warns(UserWarning, match=said):
+            fit = bnp.to_fit(bare)
+        assert fit.states["draw"].to_numpy().tolist() == [19]
+        alpha = mcmc.get_samples(group_by_chain=True)["alpha"]
+        np.testing.assert_array_equal(fit.states["alpha"][:, 0], alpha[:, -1])
+        fields = mcmc.get_extra_fields(group_by_chain=True)
+        np.testing.assert_array_equal(fit.posterior["num_topics_used"], fields[COUNT])
+        lp = arviz_data.group(fit.data, "sample_stats")["lp"]
+        np.testing.assert_array_equal(lp, fields["block_states.0.lp"])
+        bnp.to_fit(without(mcmc, "~z.rate"))  # on which tokens do not depend: no warning
 
     @pytest.mark.slow
     def test_infinite_model(self, tiny):
@@ -276,7 +475,7 @@ class TestBlock:
 def test_refusals(toy, tiny):
     with pytest.raises(ValueError, match=r"mcmc must be an MCMC of model\.gibbs"):
         bnp.to_fit(MCMC(NUTS(lambda: None), num_warmup=1, num_samples=1))
-    with pytest.raises(ValueError, match=r"mcmc has no draws: call mcmc\.run"):
+    with pytest.raises(ValueError, match=r"no draws: call mcmc\.run.* ended by an error has none"):
         bnp.to_fit(MCMC(toy().gibbs(), num_warmup=1, num_samples=1))
     mcmc = run(toy(max_topics=31).gibbs(), tiny)
     with pytest.raises(ValueError, match="keep_states must be an integer of at least 0, got -1"):
