@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
+import numpy as np
 
 import bnp_models as bnp
 from bnp_models.base.model import Model, from_description
@@ -39,6 +40,7 @@ from bnp_models.cli.reading import (
     show_value,
 )
 from bnp_models.data import arguments
+from bnp_models.data.checks import NoTokens
 from bnp_models.data.files import csv_text, replacing
 from bnp_models.data.text_files import as_written, columns_as_covariates, read_columns
 from bnp_models.run.checkpoint import has_checkpoint, read_header
@@ -633,6 +635,8 @@ def transform(run: Path, data: Path, *, output: Path | None = None, **options: A
     output
         Write CSV to this file (standard output).
     """
+    from bnp_models.results.document_tables import OF_PRIOR, unknown_text, without_words
+
     _prepare()
     found = _load(run, "transform", **_taken(_load, options))
     how_to_read = _taken(read_new, options)
@@ -642,7 +646,20 @@ def transform(run: Path, data: Path, *, output: Path | None = None, **options: A
             f"{_option(name)} is no option for {run}: a {type(found).__name__} has none, got "
             f"{options[name]}"
         )
-    table = found.transform(read_new(found, data, run, **how_to_read), **options)
+    num_docs = None  # all rows
+    try:
+        new = read_new(found, data, run, **how_to_read)
+    except NoTokens as error:  # as for texts in Python, one more document has a word
+        if not error.num_docs:
+            raise
+        num_docs, names = error.num_docs, error.names or [str(d) for d in range(error.num_docs)]
+        vocabulary = getattr(found, "vocabulary", None) or found.dataset.vocabulary
+        new = without_words(names, vocabulary)
+    if isinstance(new, bnp.Corpus):
+        lengths = np.asarray(new.doc_length)[:num_docs]
+        if not lengths.all():
+            say(unknown_text(int((lengths == 0).sum()), len(lengths), OF_PRIOR))
+    table = found.transform(new, **options).iloc[:num_docs]
     return _print_table(table, csv=True, output=output)
 
 

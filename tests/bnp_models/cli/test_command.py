@@ -288,7 +288,7 @@ def test_folder_of_another_run_is_refused(run, data, capsys):
         (["fit", "LDA", "{data}", "--output", ""], "argument --output: must be the name of a"),
         (["fit", "LDA", "{data}", "--output", "x", "--checkpoint", " "], "--checkpoint: must be"),
         (["evaluate", "{run}", "{data}", "--seed", "-1"], "seed must be an integer of at least 0"),
-        (["evaluate", "{run}", "{out}/other.txt"], "vocabulary has no word of the corpus"),
+        (["evaluate", "{run}", "{out}/other.txt"], "the fit knows no word of the 1 documents"),
         (["evaluate", "{run}", "{out}/other.txt", "--chain", "-1"], "chain must be one of [0, 1]"),
         (["evaluate", "{run}", "{data}", "--score", "bleu"], "score must be one of"),
         (["demo", "--size", "big"], "unrecognized arguments"),
