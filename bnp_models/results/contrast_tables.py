@@ -288,9 +288,10 @@ def group_probabilities(
     -------
     table
         Documents (by name) by groups; rows sum to one. A document without words has the prior, and
-        NaN with `score="sum"`; a warning counts texts without a word of the fit. With `left_to_right`, `attrs["log_error"]` is the median over
-        documents with words of the largest standard error of $\log p(w_d \mid g)$ that the
-        particles cause; NaN if no document has words.
+        NaN with `score="sum"`; a warning counts texts without a word of the fit. With
+        `left_to_right`, `attrs["log_error"]` is the median over documents with words of the largest
+        standard error of $\log p(w_d \mid g)$ that the particles cause; NaN if no document has
+        words.
 
     Raises
     ------
@@ -309,8 +310,9 @@ def group_probabilities(
         raise ValueError(f"num_kept must be at most num_sweeps={num_sweeps}, got {num_kept}")
     if score == "sum" and prior is not None:
         raise ValueError(f"prior must be None with score='sum', which has none, got {prior!r}")
-    known, answer = fit.dataset, "NaN" if score == "sum" else "their probabilities are the prior's"
-    corpus, num_docs = new_documents(corpus, known.read_texts, known.vocabulary, answer)
+    answer = f"their probabilities are {'NaN' if score == 'sum' else 'those of the prior'}"
+    fitted = fit.dataset
+    corpus, num_docs = new_documents(corpus, fitted.read_texts, fitted.vocabulary, answer)
     check_scored("corpus", corpus)
     check_words(fit.mixtures[0], corpus)
     names = fit.dataset.group_names
