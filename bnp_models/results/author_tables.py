@@ -364,7 +364,9 @@ class AuthorFit(TopicFit):
 
     model: AuthorModel  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    offers: ClassVar[str] = f"author_topics(), similar_authors(author), {TopicFit.offers}"
+    offers: ClassVar[str] = (
+        f"author_topics(), similar_authors(author), infer_author(texts), {TopicFit.offers}"
+    )
     stacking_scores: ClassVar[tuple[str, ...]] = (*TopicFit.stacking_scores, "known_authors")
     kept_by_topic: ClassVar[str] = "shares of each topic by author"
 

@@ -145,6 +145,13 @@ def test_the_author_of_texts(with_strangers):
     assert said[0].filename == __file__
 
 
+def test_a_method_that_is_not_there_names_those_of_authors(fitted):
+    with pytest.raises(
+        AttributeError, match="no 'authors'; it has author_topics.*infer_auth"
+    ):
+        fitted.authors()
+
+
 def test_a_misspelt_author(fitted):
     with pytest.raises(ValueError, match="did you mean 'cleo'"):
         author_tables.author_topics(fitted, ["Clea"])
