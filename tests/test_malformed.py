@@ -743,6 +743,7 @@ PASSED_ON: dict[str, Any] = {
 }
 NOT_PASSED_ON = {
     "choose_num_topics.checkpoint": "many fits have no one folder",
+    "choose_num_topics.checkpoint_seconds": "many fits have no one folder",
     "choose_num_topics.reading": "the corpus is divided",
     "choose_num_topics.record": "only scores are returned",
     "FactorFit.*.terms": "those of the model",

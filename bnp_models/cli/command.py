@@ -137,6 +137,9 @@ class Parser(argparse.ArgumentParser):
         """Say what is wrong, and exit with status 2."""
         found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
         hint = arguments.meant(found[1], re.findall(r"[\w-]+", found[2])) if found else ""
+        if found and found[1] in bnp.MODELS:  # for `choose`
+            parts = bnp.MODELS[found[1]].terms.parts
+            hint = f"; {found[1]} finds the number of {parts} itself: `bnp-models fit {found[1]}`"
         if found := re.search(r"unrecognized arguments: (--[\w-]+)", message):
             hint = arguments.meant(found[1].replace("_", "-"), _all_options(self))
         super().error(message + hint)
@@ -179,6 +182,8 @@ def _add_models(
         if choosing and "num_topics" not in fields:
             continue
         number = "5,10,20" if choosing else "20"
+        if choosing:
+            fields["num_topics"] = fields["num_topics"][0], f"Numbers to try, such as {number}"
         required = "".join(
             f" {_option(key)} {number}" for key, (p, _) in fields.items() if p.default is p.empty
         )
@@ -219,9 +224,11 @@ def _add_parser(
 def _options(*functions: Callable[..., object]) -> Options:
     """Return the parameters of a function, and the keyword parameters of those it passes others to.
 
-    The help texts are those of the docstrings. An option that two classes describe has both texts.
+    The help texts are those of the docstrings. If several have a parameter, the first one tells. A
+    method of topics and that of factors, which are called alike, have both texts.
     """
     found: Options = {}
+    told: dict[str, str] = {}  # names of the functions that tell
     about = {n: text for f in reversed(functions) for n, text in parameter_docs(f).items()}
     for function in functions:
         docs = about | parameter_docs(function)
@@ -230,10 +237,10 @@ def _options(*functions: Callable[..., object]) -> Options:
             if name in NO_OPTIONS or p.kind is p.VAR_KEYWORD or not passed_on:
                 continue
             text = docs.get(name, "") + _default_text(p.default)
-            if name in found:
-                kind = function.__qualname__.partition(".")[0]
-                text = f"{found[name][1]}; of a {kind}: {text}"
-            found[name] = p, text
+            if name not in found:
+                found[name], told[name] = (p, text), function.__name__
+            elif told[name] == function.__name__:
+                found[name] = p, f"{found[name][1]}; of factors: {text}"
     return found
 
 
