@@ -297,7 +297,7 @@ class SupervisedFit(LabelFit, TopicFit):
 
     model: LabelledTopics  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    offers: ClassVar[str] = f"predict(corpus), topic_weights(), {TopicFit.offers}"
+    offers: ClassVar[str] = f"predict(texts), topic_weights(), {TopicFit.offers}"
     kept_by_topic: ClassVar[str] = "a weight of each topic"
 
     def _model_fits(self) -> list[SupervisedFit]:
@@ -364,7 +364,7 @@ class OneVsRestFit(LabelFit, Fit):
     model: LabelledTopics
 
     offers: ClassVar[str] = (
-        "predict(corpus), predict_proba(corpus), topics(), topic_weights(), and of_class(label), "
+        "predict(texts), predict_proba(texts), topics(), topic_weights(), and of_class(label), "
         "whose fit has the methods of other topic models"
     )
     default_scores: ClassVar[tuple[str, ...]] = ("score",)

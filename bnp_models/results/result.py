@@ -515,11 +515,12 @@ class Fit(abc.ABC):
                 "all chains describes none of them, and intervals within one chain leave out what "
                 "other chains hold."
             )
-        others = f" and {len(apart) - 1} other quantities" if len(apart) > 1 else ""
+        more = len(apart) - 1
+        others = f" and {more} other {'quantity' if more == 1 else 'quantities'}" if more else ""
         shown = "" if whole is not self else ", so the tables average over the chains"
         return (
             f"The chains have settled in different modes: they differ in {apart.idxmax()}{others}. "
-            f"All of them have the same large {parts}{shown}."
+            f"All of them have the same large {parts}, at least roughly{shown}."
         )
 
     def _comparable(self) -> bool:

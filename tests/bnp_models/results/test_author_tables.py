@@ -146,9 +146,7 @@ def test_the_author_of_texts(with_strangers):
 
 
 def test_a_method_that_is_not_there_names_those_of_authors(fitted):
-    with pytest.raises(
-        AttributeError, match="no 'authors'; it has author_topics.*infer_auth"
-    ):
+    with pytest.raises(AttributeError, match=r"no 'authors'; it has author_topics.*infer_auth"):
         fitted.authors()
 
 
