@@ -208,7 +208,7 @@ def as_documents(name: str, value: object, read: Callable[[Any], Corpus]) -> Cor
 def new_documents(
     documents: object,
     read: Callable[[Any], Corpus],
-    vocabulary: tuple[str, ...],
+    vocabulary: tuple[str, ...] | None,
     answer: str,
     *,
     stacklevel: int = 3,
@@ -241,7 +241,7 @@ def new_documents(
     return corpus, num_docs
 
 
-def without_words(names: Sequence[str], vocabulary: tuple[str, ...]) -> Corpus:
+def without_words(names: Sequence[str], vocabulary: tuple[str, ...] | None) -> Corpus:
     """Return documents without words, and one more with a word, for a corpus must have one."""
     more = f"{max(names, key=len, default='')}+"  # no name of theirs is as long
     return Corpus.from_ids(

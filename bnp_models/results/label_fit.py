@@ -103,7 +103,7 @@ class LabelFit(abc.ABC):
         )[0]
 
     def _predicted(
-        self, documents: object, *, approximation: str | None = None, **how: int
+        self, documents: object, *, approximation: str | None = None, **how: Any
     ) -> tuple[Predictions, tuple[str, ...]]:
         """Return predictions and the names of the documents."""
         from bnp_models.scores.labels import predict_means
