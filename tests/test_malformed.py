@@ -102,6 +102,9 @@ INTERNAL_FUNCTIONS = {
     "posterior.stacking.with_weights": "of TopicFit.stacked, which makes the weights",
     "results.document_tables.as_documents": "of transform and match, as a check",
     "results.document_tables.document_theta": "of the tables, which check",
+    "results.document_tables.new_documents": "of transform and others, as a check",
+    "results.document_tables.unknown_text": "of transform and others, with their numbers",
+    "results.document_tables.without_words": "of transform and others, with names of documents",
     "results.document_tables.over_words": "of match, which checks",
     "results.document_tables.shares_of_new": "of transform, which fold-in checks",
     "results.document_tables.topic_counts": "of the tables, which check",
@@ -740,6 +743,7 @@ PASSED_ON: dict[str, Any] = {
 }
 NOT_PASSED_ON = {
     "choose_num_topics.checkpoint": "many fits have no one folder",
+    "choose_num_topics.checkpoint_seconds": "many fits have no one folder",
     "choose_num_topics.reading": "the corpus is divided",
     "choose_num_topics.record": "only scores are returned",
     "FactorFit.*.terms": "those of the model",
@@ -915,6 +919,11 @@ ACCEPTED: dict[tuple[str, str, str], str] = {
     ("results.author_tables.infer_author", "corpus", "string"): "one text, without known words",
     ("results.contrast_tables.group_probabilities", "corpus", "string"): "one text",
     ("SavedModel.transform", "corpus", "string"): "one text, without known words",
+    **{
+        (f"{fit}.{name}", "corpus", "string"): "one text, without known words"
+        for fit in ("SupervisedFit", "OneVsRestFit")
+        for name in ("predict", "predict_proba", "predictions")
+    },
     ("Corpus.from_ids", "docs", "ragged"): "documents have different lengths",
     ("Transform.neighbours", "word", "number"): "the number of a word",
     ("data.text_files.read_ldac", "vocabulary", "string"): "the path of a file",

@@ -362,7 +362,8 @@ def class_numbers(
     if only_two and len(values) > 2:
         raise ValueError(
             f"labels must have two classes{setting}, got {len(values)}: "
-            f"{arguments.short_repr(list(classes))}; select the documents of two of them"
+            f"{arguments.short_repr(list(classes))}; give response='one-vs-rest', or select the "
+            "documents of two of them"
         )
     return numbers.astype(np.int32)
 

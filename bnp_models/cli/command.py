@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
+import numpy as np
 
 import bnp_models as bnp
 from bnp_models.base.model import Model, from_description
@@ -39,6 +40,7 @@ from bnp_models.cli.reading import (
     show_value,
 )
 from bnp_models.data import arguments
+from bnp_models.data.checks import NoTokens
 from bnp_models.data.files import csv_text, replacing
 from bnp_models.data.text_files import as_written, columns_as_covariates, read_columns
 from bnp_models.run.checkpoint import has_checkpoint, read_header
@@ -135,6 +137,9 @@ class Parser(argparse.ArgumentParser):
         """Say what is wrong, and exit with status 2."""
         found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
         hint = arguments.meant(found[1], re.findall(r"[\w-]+", found[2])) if found else ""
+        if found and found[1] in bnp.MODELS:  # for `choose`
+            parts = bnp.MODELS[found[1]].terms.parts
+            hint = f"; {found[1]} finds the number of {parts} itself: `bnp-models fit {found[1]}`"
         if found := re.search(r"unrecognized arguments: (--[\w-]+)", message):
             hint = arguments.meant(found[1].replace("_", "-"), _all_options(self))
         super().error(message + hint)
@@ -177,6 +182,8 @@ def _add_models(
         if choosing and "num_topics" not in fields:
             continue
         number = "5,10,20" if choosing else "20"
+        if choosing:
+            fields["num_topics"] = fields["num_topics"][0], f"Numbers to try, such as {number}"
         required = "".join(
             f" {_option(key)} {number}" for key, (p, _) in fields.items() if p.default is p.empty
         )
@@ -217,9 +224,11 @@ def _add_parser(
 def _options(*functions: Callable[..., object]) -> Options:
     """Return the parameters of a function, and the keyword parameters of those it passes others to.
 
-    The help texts are those of the docstrings. An option that two classes describe has both texts.
+    The help texts are those of the docstrings. If several have a parameter, the first one tells. A
+    method of topics and that of factors, which are called alike, have both texts.
     """
     found: Options = {}
+    told: dict[str, str] = {}  # names of the functions that tell
     about = {n: text for f in reversed(functions) for n, text in parameter_docs(f).items()}
     for function in functions:
         docs = about | parameter_docs(function)
@@ -228,10 +237,10 @@ def _options(*functions: Callable[..., object]) -> Options:
             if name in NO_OPTIONS or p.kind is p.VAR_KEYWORD or not passed_on:
                 continue
             text = docs.get(name, "") + _default_text(p.default)
-            if name in found:
-                kind = function.__qualname__.partition(".")[0]
-                text = f"{found[name][1]}; of a {kind}: {text}"
-            found[name] = p, text
+            if name not in found:
+                found[name], told[name] = (p, text), function.__name__
+            elif told[name] == function.__name__:
+                found[name] = p, f"{found[name][1]}; of factors: {text}"
     return found
 
 
@@ -633,6 +642,8 @@ def transform(run: Path, data: Path, *, output: Path | None = None, **options: A
     output
         Write CSV to this file (standard output).
     """
+    from bnp_models.results.document_tables import OF_PRIOR, unknown_text, without_words
+
     _prepare()
     found = _load(run, "transform", **_taken(_load, options))
     how_to_read = _taken(read_new, options)
@@ -642,7 +653,20 @@ def transform(run: Path, data: Path, *, output: Path | None = None, **options: A
             f"{_option(name)} is no option for {run}: a {type(found).__name__} has none, got "
             f"{options[name]}"
         )
-    table = found.transform(read_new(found, data, run, **how_to_read), **options)
+    num_docs = None  # all rows
+    try:
+        new = read_new(found, data, run, **how_to_read)
+    except NoTokens as error:  # as for texts in Python, one more document has a word
+        if not error.num_docs:
+            raise
+        num_docs, names = error.num_docs, error.names or [str(d) for d in range(error.num_docs)]
+        vocabulary = getattr(found, "vocabulary", None) or found.dataset.vocabulary
+        new = without_words(names, vocabulary)
+    if isinstance(new, bnp.Corpus):
+        lengths = np.asarray(new.doc_length)[:num_docs]
+        if not lengths.all():
+            say(unknown_text(int((lengths == 0).sum()), len(lengths), OF_PRIOR))
+    table = found.transform(new, **options).iloc[:num_docs]
     return _print_table(table, csv=True, output=output)
 
 

@@ -35,6 +35,7 @@ import numpyro.distributions as dist
 import bnp_models as bnp
 from bnp_models.base.model import Model
 from bnp_models.data import arguments
+from bnp_models.data.checks import UnknownColumn
 from bnp_models.data.files import open_text
 from bnp_models.data.readers import (
     BAG_FORMATS,
@@ -250,7 +251,16 @@ def read_again(
     if taken:
         listed = ", ".join(f"{name}={arguments.short_repr(value)}" for name, value in taken.items())
         say(f"reading {path} as the data of {run} were read: {listed}")
-    return _read(readers, path, format, taken | given)
+    while True:
+        try:
+            return _read(readers, path, format, taken | given)
+        except ValueError as error:
+            missing = error if isinstance(error, UnknownColumn) else error.__cause__
+            role = missing.argument if isinstance(missing, UnknownColumn) else ""
+            if role not in ("name", "label") or role not in taken:
+                raise
+            column = taken.pop(role)  # new documents may lack these
+        say(f"{path} has no {column!r}, which {role}= names in {run}: it is read without")
 
 
 def read_new(

@@ -18,6 +18,7 @@ from bnp_models.data.arguments import BYTES_PER_NAME, BYTES_PER_TOKEN, check_mem
 __all__ = [
     "LIMIT",
     "NoTokens",
+    "UnknownColumn",
     "as_sparse",
     "check_doc_names",
     "check_num_tokens",
@@ -157,10 +158,19 @@ def unknown_column(
     """Return the error for a column (field, array), asked for by an argument, that is not there."""
     shown = ", ".join(repr(name) for name in list(columns)[:10]) or "none"
     more = ", ..." if len(columns) > 10 else ""
-    return ValueError(
+    return UnknownColumn(
         f"{where} has no {column!r} for {argument}=; give some of {shown}{more}{advice}"
-        f"{arguments.meant(column, columns)}"
+        f"{arguments.meant(column, columns)}",
+        argument,
     )
+
+
+class UnknownColumn(ValueError):
+    """A column that is not there: a message, and the argument that asks for it."""
+
+    def __init__(self, message: str, argument: str) -> None:
+        self.argument = argument
+        super().__init__(message)
 
 
 def column_names(argument: str, value: str | Sequence[str] | None) -> list[str]:
@@ -215,12 +225,13 @@ def numbered(argument: str, length: SupportsIndex) -> tuple[str, ...]:
 
 
 class NoTokens(ValueError):
-    """Documents that have no token."""
+    """Documents that have no token: how many, a message, and their names if they have some."""
 
-    def __init__(self, num_docs: int) -> None:
-        self.num_docs = num_docs
+    def __init__(self, num_docs: int, message: str = "", names: Sequence[str] = ()) -> None:
+        self.num_docs, self.names = num_docs, tuple(names)
         super().__init__(
-            f"the corpus is empty: {num_docs} documents without a single token; give documents "
+            message
+            or f"the corpus is empty: {num_docs} documents without a single token; give documents "
             "that have words of the vocabulary in them"
         )
 

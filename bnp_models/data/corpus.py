@@ -14,6 +14,7 @@ from jaxtyping import Bool, Int
 
 from bnp_models.data import arguments
 from bnp_models.data.checks import (
+    NoTokens,
     check_num_tokens,
     check_vocabulary,
     column_names,
@@ -661,9 +662,10 @@ class Corpus(ComparedByDigest):
         new_id = np.array([index.get(name, -1) for name in self.vocabulary])
         word = new_id[np.asarray(self.word)]
         if not (word >= 0).any():
-            raise ValueError(
+            raise NoTokens(
+                self.num_docs,
                 f"vocabulary has no word of the corpus; give words out of corpus.vocabulary, got "
-                f"{arguments.short_repr(vocabulary)}"
+                f"{arguments.short_repr(vocabulary)}",
             )
         return self._retain(word >= 0, word, vocabulary)
 

@@ -11,6 +11,7 @@ ArviZ and xarray are imported inside the functions, because sampling needs neith
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import tempfile
 import warnings
@@ -225,8 +226,7 @@ def rhat_nested(
     arviz = _import_arviz()
     if superchain_ids is None or not hasattr(arviz, "rhat_nested"):
         return None
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with _silent(arviz):
         return arviz.rhat_nested(draws.astype(np.float64), superchain_ids=list(superchain_ids))
 
 
@@ -247,9 +247,25 @@ def _statistic(name: str, draws: xarray.Dataset, method: str) -> xarray.Dataset:
     arguments.one_of("method", method, known)
     arguments.instance("draws", draws, xarray.Dataset, "an xarray.Dataset such as fit.posterior")
     arviz = _import_arviz()
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # ArviZ divides by zero for a constant
+    with _silent(arviz):
         return getattr(arviz, name)(draws.astype(np.float64), method=method)
+
+
+@contextlib.contextmanager
+def _silent(arviz: Any) -> Iterator[None]:
+    """Let ArviZ say nothing of constants, by which it divides, and of few draws, in the block."""
+    log = getattr(arviz, "_log", logging.getLogger("arviz"))  # ArviZ 0.x warns by this logger
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        log.addFilter(_nothing)
+        try:
+            yield
+        finally:
+            log.removeFilter(_nothing)
+
+
+def _nothing(_: logging.LogRecord) -> bool:
+    return False
 
 
 def _import_arviz() -> Any:

@@ -383,10 +383,10 @@ def _summarise(
     if verdict == "different modes":
         name = str(named["rhat"].fillna(np.inf).idxmax())
         advice = (
-            f"Each chain stays in a place of its own. Do not average {terms.parts} over chains: a "
-            "fit shows the chain that is most like the others, and fit.functionals() shows what "
-            f"the chains agree on. Other starts ({terms.start_option}=) or a longer warm-up "
-            "(num_warmup=) may bring the chains together."
+            f"Each chain stays in a place of its own. fit.text() says whether their {terms.parts} "
+            "differ, and fit.functionals() shows what the chains agree on. Other starts "
+            f"({terms.start_option}=) or a longer warm-up (num_warmup=) may bring the chains "
+            "together."
         )
         if terms.parts == TOPICS.parts:
             advice += " fit.stacked(new_corpus) weights the chains for predictions."

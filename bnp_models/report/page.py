@@ -195,6 +195,7 @@ def convergence(fit: Fit) -> Section:
         "judged": judged,
         "unjudged": judged.summary.startswith("Not judged"),
         "parts": terms.parts,
+        "modes": fit._modes_text(),
         "table": table,
         "agreed": fit._functionals.text().splitlines() if fit._comparable() else [],
         "chains": chains,

@@ -17,11 +17,11 @@ from jaxtyping import Float, Int
 
 from bnp_models.base.author_model import AuthorModel
 from bnp_models.data import arguments
-from bnp_models.data.checks import NoTokens, distinct
+from bnp_models.data.checks import distinct
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.mixtures import AuthorMixture, author_states, check_words
 from bnp_models.posterior.stacking import chain_weights
-from bnp_models.results.document_tables import as_documents
+from bnp_models.results.document_tables import new_documents
 from bnp_models.results.result import interval_columns
 from bnp_models.results.topic_draws import by_number
 from bnp_models.results.topic_fit import TopicFit
@@ -169,7 +169,7 @@ def infer_author(
     Returns
     -------
     Table of documents by candidates; rows sum to one. For a document without tokens all candidates
-    are equally likely.
+    are equally likely; a warning counts texts without a word of the fit.
 
     Raises
     ------
@@ -203,18 +203,14 @@ def infer_author(
             f"candidates has {absent[0]!r}, who has no document with tokens in the corpus that was "
             "fitted: leave the name out"
         )
-    try:
-        corpus = as_documents("corpus", corpus, fit.dataset.read_texts)
-    except NoTokens as error:  # a corpus must have a token: one more document has it
-        ids = [[]] * error.num_docs + [[0]]
-        corpus = Corpus.from_ids(ids, vocabulary=fit.dataset.vocabulary)
-        return infer_author(fit, corpus, candidates).iloc[:-1]
+    equal = "all candidates are equally likely for them"
+    corpus, num_docs = new_documents(corpus, fit.dataset.read_texts, fit.dataset.vocabulary, equal)
     words = np.unique(np.asarray(corpus.word))
     score = corpus.to_counts()[:, words] @ np.log(_mean_words(fit, rows, words, corpus))
     probability = np.exp(score - np.logaddexp.reduce(score, axis=1)[:, None])
     table = pd.DataFrame(probability, list(corpus.doc_names), [names[j] for j in rows])
     table.attrs["without_documents"] = int((documents == 0).sum())
-    return table
+    return table.iloc[:num_docs]
 
 
 def surprising_documents(fit: AuthorFit, author: str, *, top: int = 10) -> pd.DataFrame:
@@ -368,7 +364,9 @@ class AuthorFit(TopicFit):
 
     model: AuthorModel  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    offers: ClassVar[str] = f"author_topics(), similar_authors(author), {TopicFit.offers}"
+    offers: ClassVar[str] = (
+        f"author_topics(), similar_authors(author), infer_author(texts), {TopicFit.offers}"
+    )
     stacking_scores: ClassVar[tuple[str, ...]] = (*TopicFit.stacking_scores, "known_authors")
     kept_by_topic: ClassVar[str] = "shares of each topic by author"
 

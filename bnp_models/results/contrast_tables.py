@@ -45,11 +45,10 @@ from jaxtyping import Bool, Float, Int
 from bnp_models.base.token_model import group_shares
 from bnp_models.base.topics import Topics
 from bnp_models.data import arguments
-from bnp_models.data.checks import NoTokens
 from bnp_models.data.corpus import Corpus
 from bnp_models.posterior.intervals import tail_quantiles
 from bnp_models.posterior.mixtures import MixtureStates, check_words, one_by_one
-from bnp_models.results.document_tables import as_documents
+from bnp_models.results.document_tables import new_documents
 from bnp_models.results.group_tables import GroupFit
 from bnp_models.results.result import Summaries, interval_columns
 from bnp_models.results.topic_draws import by_number, state_weights, topic_number
@@ -289,9 +288,10 @@ def group_probabilities(
     -------
     table
         Documents (by name) by groups; rows sum to one. A document without words has the prior, and
-        NaN with `score="sum"`. With `left_to_right`, `attrs["log_error"]` is the median over
-        documents with words of the largest standard error of $\log p(w_d \mid g)$ that the
-        particles cause; NaN if no document has words.
+        NaN with `score="sum"`; a warning counts texts without a word of the fit. With
+        `left_to_right`, `attrs["log_error"]` is the median over documents with words of the largest
+        standard error of $\log p(w_d \mid g)$ that the particles cause; NaN if no document has
+        words.
 
     Raises
     ------
@@ -310,12 +310,9 @@ def group_probabilities(
         raise ValueError(f"num_kept must be at most num_sweeps={num_sweeps}, got {num_kept}")
     if score == "sum" and prior is not None:
         raise ValueError(f"prior must be None with score='sum', which has none, got {prior!r}")
-    unknown = 0  # documents, if no text has a word of the fit
-    try:
-        corpus = as_documents("corpus", corpus, fit.dataset.read_texts)
-    except NoTokens as error:  # a corpus must have a token: one more document has it
-        unknown = error.num_docs
-        corpus = Corpus.from_ids([[]] * unknown + [[0]], vocabulary=fit.dataset.vocabulary)
+    answer = f"their probabilities are {'NaN' if score == 'sum' else 'those of the prior'}"
+    fitted = fit.dataset
+    corpus, num_docs = new_documents(corpus, fitted.read_texts, fitted.vocabulary, answer)
     check_scored("corpus", corpus)
     check_words(fit.mixtures[0], corpus)
     names = fit.dataset.group_names
@@ -340,8 +337,8 @@ def group_probabilities(
         sizes = np.bincount(np.asarray(fit.dataset.group), minlength=len(names))
         weights = np.ones(len(names)) if prior == "uniform" else sizes
         table[:] = scipy.special.softmax(found + np.log(weights), axis=1)
-    if unknown:
-        table = table.iloc[:unknown]
+    if num_docs < corpus.num_docs:  # no text has a word
+        table = table.iloc[:num_docs]
         table.attrs |= dict.fromkeys(table.attrs, np.nan)
     return table
 

@@ -44,10 +44,16 @@ __all__ = [
     "document_theta",
     "document_topics",
     "documents",
+    "new_documents",
     "over_words",
     "shares_of_new",
     "topic_counts",
+    "unknown_text",
+    "without_words",
 ]
+
+OF_PRIOR = "their shares are those of the prior, which say nothing about the texts"
+"""What `transform` returns for texts without a word of the fit."""
 
 
 class DocumentShares(NamedTuple):
@@ -199,6 +205,55 @@ def as_documents(name: str, value: object, read: Callable[[Any], Corpus]) -> Cor
         ) from None
 
 
+def new_documents(
+    documents: object,
+    read: Callable[[Any], Corpus],
+    vocabulary: tuple[str, ...] | None,
+    answer: str,
+    *,
+    stacklevel: int = 3,
+) -> tuple[Corpus, int]:
+    """Return new documents and how many they are; a warning counts texts without words of the fit.
+
+    A corpus must have a token. If no text has one, the corpus has one more document than there are
+    texts.
+
+    Parameters
+    ----------
+    documents, read
+        As for `as_documents`.
+    vocabulary
+        Words of the fit.
+    answer
+        What the caller returns for texts without words, for the warning.
+    stacklevel
+        Of the warning: 3 if the user called the function that calls this one.
+    """
+    try:
+        corpus = as_documents("corpus", documents, read)
+        num_docs = corpus.num_docs
+    except NoTokens as error:
+        num_docs = error.num_docs
+        corpus = without_words([str(d) for d in range(num_docs)], vocabulary)
+    count = int((np.asarray(corpus.doc_length)[:num_docs] == 0).sum())
+    if count and not isinstance(documents, Corpus):
+        warnings.warn(unknown_text(count, num_docs, answer), stacklevel=stacklevel)
+    return corpus, num_docs
+
+
+def without_words(names: Sequence[str], vocabulary: tuple[str, ...] | None) -> Corpus:
+    """Return documents without words, and one more with a word, for a corpus must have one."""
+    more = f"{max(names, key=len, default='')}+"  # no name of theirs is as long
+    return Corpus.from_ids(
+        [[]] * len(names) + [[0]], vocabulary=vocabulary, doc_names=[*names, more]
+    )
+
+
+def unknown_text(count: int, num_docs: int, answer: str) -> str:
+    """Say that texts have no word of the fit, and what is returned for them."""
+    return f"{count} of {num_docs} texts have no word that the fit knows: {answer}"
+
+
 def over_words(data: Corpus, vocabulary: tuple[str, ...], fitted: str) -> tuple[Corpus, list[str]]:
     """Return documents over the words of a fit, and notes about them for the user.
 
@@ -206,7 +261,16 @@ def over_words(data: Corpus, vocabulary: tuple[str, ...], fitted: str) -> tuple[
     """
     corpus, notes = data, []
     if data.vocabulary != vocabulary:
-        corpus = data.with_vocabulary(vocabulary)
+        try:
+            corpus = data.with_vocabulary(vocabulary)
+        except NoTokens:
+            raise NoTokens(
+                data.num_docs,
+                f"the fit knows no word of the {data.num_docs} documents, such as "
+                f"{arguments.short_repr(data.vocabulary)}: give documents that have words of the "
+                f"fit in them, such as {arguments.short_repr(vocabulary)}",
+                data.doc_names,
+            ) from None
     unknown = data.num_tokens - corpus.num_tokens
     if unknown:
         share = unknown / data.num_tokens
@@ -252,26 +316,10 @@ def shares_of_new(
             f"give read_texts(texts, groups=...) with groups out of {', '.join(row_names)}, got "
             f"{arguments.short_repr(documents)}"
         )
-    try:
-        corpus = as_documents("corpus", documents, read)
-    except NoTokens as error:  # a corpus must have a token: one more document has it
-        _warn_of_unknown(error.num_docs, error.num_docs)
-        corpus = Corpus.from_ids([[]] * error.num_docs + [[0]], vocabulary=mixtures.vocabulary)
-        table = shares_of_new(corpus, read, mixtures, states, alignment, row_names=None, **how)
-        return table.iloc[:-1]
-    if not isinstance(documents, Corpus):
-        _warn_of_unknown(int((np.asarray(corpus.doc_length) == 0).sum()), corpus.num_docs)
+    corpus, num_docs = new_documents(documents, read, mixtures.vocabulary, OF_PRIOR, stacklevel=4)
     means = (add_up(states, s, x) for s, x in enumerate(fold_in(mixtures, corpus, **how)))
-    return _share_table(_new_document_shares(means, states, corpus, alignment).mean, corpus)
-
-
-def _warn_of_unknown(count: int, num_docs: int) -> None:
-    if count:
-        warnings.warn(
-            f"{count} of {num_docs} texts have no word that the fit knows: their shares are those "
-            "of the prior, which say nothing about the texts",
-            stacklevel=4,
-        )
+    table = _share_table(_new_document_shares(means, states, corpus, alignment).mean, corpus)
+    return table.iloc[:num_docs]
 
 
 def _new_document_shares(

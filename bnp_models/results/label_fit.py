@@ -20,6 +20,7 @@ from bnp_models.base.labelled_model import LP_OF_CLASS, LabelledTopics, against_
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.posterior import arviz_data
+from bnp_models.results.document_tables import new_documents
 from bnp_models.results.result import Fit, Summaries, interval_columns
 from bnp_models.results.topic_draws import by_number
 from bnp_models.results.topic_fit import TopicFit
@@ -66,7 +67,7 @@ class LabelFit(abc.ABC):
 
     def predictions(
         self,
-        corpus: Corpus,
+        corpus: Corpus | str | Sequence[str],
         *,
         approximation: str | None = None,
         num_sweeps: int = 50,
@@ -86,8 +87,10 @@ class LabelFit(abc.ABC):
         Parameters
         ----------
         corpus
-            New documents over the same vocabulary, as for `transform`, each with a word at least.
-            Labels are not needed.
+            New documents: texts (one string per document, or a single string), which are read as
+            those of the fit were; or a `Corpus` over the same vocabulary, each with a word at
+            least. Labels are not needed. For texts without a word of the fit, which a warning
+            counts, it is the mean label of the documents that were fitted.
         approximation
             None averages over the kept states. "plug-in" uses one state, see `LabelFit`.
         num_sweeps, num_kept
@@ -95,45 +98,73 @@ class LabelFit(abc.ABC):
         seed
             Seed of the topics that are drawn and of the fold-in.
         """
+        return self._predicted(
+            corpus, approximation=approximation, num_sweeps=num_sweeps, num_kept=num_kept, seed=seed
+        )[0]
+
+    def _predicted(
+        self, documents: object, *, approximation: str | None = None, **how: Any
+    ) -> tuple[Predictions, tuple[str, ...]]:
+        """Return predictions and the names of the documents."""
         from bnp_models.scores.labels import predict_means
 
-        how = arguments.one_of("approximation", approximation, APPROXIMATIONS)
+        approximation = arguments.one_of("approximation", approximation, APPROXIMATIONS)
+        answer = "for them the mean label of the documents that were fitted is returned"
+        fitted = self.dataset
+        corpus, num_docs = new_documents(
+            documents, fitted.read_texts, fitted.vocabulary, answer, stacklevel=4
+        )
+        known = np.asarray(corpus.doc_length) > 0
+        some_unknown = corpus is not documents and not known.all()
         found = [
             predict_means(
-                fit.model, fit.dataset, fit.mixtures, corpus, plug_in=how == "plug-in",
-                of_class=self.model.by_class, num_sweeps=num_sweeps, num_kept=num_kept, seed=seed,
+                fit.model, fit.dataset, fit.mixtures,
+                corpus.select(known) if some_unknown else corpus,
+                plug_in=approximation == "plug-in", of_class=self.model.by_class, **how,
             )
             for fit in self._model_fits()
         ]  # fmt: skip
-        if not self.model.by_class:
-            return found[0]
-        return found[0]._replace(by_state=np.stack([each.by_state for each in found], axis=-1))
+        values = found[0].by_state
+        if self.model.by_class:
+            values = np.stack([each.by_state for each in found], axis=-1)
+        if some_unknown:
+            y = self._labels(fitted)
+            label = np.eye(len(self.classes))[y] if self.model.by_class else y
+            every = np.empty((len(values), corpus.num_docs, *values.shape[2:]))
+            every[:, known], every[:, ~known] = values, label.mean(axis=0)
+            values = every[:, :num_docs]
+        return found[0]._replace(by_state=values), corpus.doc_names[:num_docs]
 
-    def predict_proba(self, corpus: Corpus, **options: Unpack[HowToPredict]) -> pd.DataFrame:
+    def predict_proba(
+        self, corpus: Corpus | str | Sequence[str], **options: Unpack[HowToPredict]
+    ) -> pd.DataFrame:
         """Return the probability of each class: documents by classes.
 
         Where each class has a model of its own, these are the probabilities of all models, divided
-        by their sum. Options are those of `predictions`. Refused for counts, and where the model
-        has no distribution of labels.
+        by their sum. `corpus` and options are those of `predictions`: also a list of texts.
+        Refused for counts, and where the model has no distribution of labels.
         """
         import pandas as pd
 
         names = self._classes_with_probabilities()
-        mean = self.predictions(corpus, **options).mean
+        found, documents = self._predicted(corpus, **options)
+        mean = found.mean
         if mean.ndim == 1:
             share = np.stack([1 - mean, mean], axis=1)
         else:
             share = mean / mean.sum(axis=1, keepdims=True)
-        index = pd.Index(corpus.doc_names, name="doc")
+        index = pd.Index(documents, name="doc")
         return pd.DataFrame(share, index=index, columns=pd.Index(names))
 
-    def predict(self, corpus: Corpus, **options: Unpack[HowToPredict]) -> Shaped[np.ndarray, " D"]:
+    def predict(
+        self, corpus: Corpus | str | Sequence[str], **options: Unpack[HowToPredict]
+    ) -> Shaped[np.ndarray, " D"]:
         """Return the class of each document that most predictions are for, or its mean count.
 
         Where each class has a model of its own, it is the class with the largest mean of
-        `predictions`. Options are those of `predictions`.
+        `predictions`. `corpus` and options are those of `predictions`: also a list of texts.
         """
-        mean = self.predictions(corpus, **options).mean
+        mean = self._predicted(corpus, **options)[0].mean
         if not self.classes:
             return mean
         number = (mean > 0.5).astype(int) if mean.ndim == 1 else mean.argmax(axis=1)
@@ -266,7 +297,7 @@ class SupervisedFit(LabelFit, TopicFit):
 
     model: LabelledTopics  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    offers: ClassVar[str] = f"predict(corpus), topic_weights(), {TopicFit.offers}"
+    offers: ClassVar[str] = f"predict(texts), topic_weights(), {TopicFit.offers}"
     kept_by_topic: ClassVar[str] = "a weight of each topic"
 
     def _model_fits(self) -> list[SupervisedFit]:
@@ -333,7 +364,7 @@ class OneVsRestFit(LabelFit, Fit):
     model: LabelledTopics
 
     offers: ClassVar[str] = (
-        "predict(corpus), predict_proba(corpus), topics(), topic_weights(), and of_class(label), "
+        "predict(texts), predict_proba(texts), topics(), topic_weights(), and of_class(label), "
         "whose fit has the methods of other topic models"
     )
     default_scores: ClassVar[tuple[str, ...]] = ("score",)

@@ -494,11 +494,34 @@ class Fit(abc.ABC):
                 text += f"\nThe sampler was not exact: {name}={options[name]!r}."
         if options.get("optimise"):
             text += f"\nOptimised, not sampled: {', '.join(options['optimise'])}."
-        if not whole._comparable() or whole.convergence().verdict != "different modes":
+        if not (head := self._modes_text()):
             return text
         agreed = whole._functionals.text().splitlines()
-        head = "The chains have settled in different modes."
         return "\n".join([text, *(textwrap.fill(line, 100) for line in [head, *agreed])])
+
+    def _modes_text(self) -> str:
+        """Say what chains in different modes mean for the tables; nothing of other chains."""
+        whole = self._whole
+        if not whole._comparable():
+            return ""
+        judged = whole.convergence()
+        if judged.verdict != "different modes":
+            return ""
+        parts, rhat = self.model.terms.parts, judged.table["rhat"].fillna(np.inf)
+        apart = rhat[judged.table["verdict"].str.startswith("different modes")]
+        if not whole._agree():
+            return (
+                f"The chains have settled in different modes and differ in {parts}: an average of "
+                "all chains describes none of them, and intervals within one chain leave out what "
+                "other chains hold."
+            )
+        more = len(apart) - 1
+        others = f" and {more} other {'quantity' if more == 1 else 'quantities'}" if more else ""
+        shown = "" if whole is not self else ", so the tables average over the chains"
+        return (
+            f"The chains have settled in different modes: they differ in {apart.idxmax()}{others}. "
+            f"All of them have the same large {parts}, at least roughly{shown}."
+        )
 
     def _comparable(self) -> bool:
         """Say whether there are states of two chains or more."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NumTopicsScores", "choose_num_topics", "fold_of_documents"]
 
-OWN = ("checkpoint", "on_interrupt", "reading", "record")
+OWN = ("checkpoint", "checkpoint_seconds", "on_interrupt", "reading", "record")
 """Options of `fit` that make no sense for many fits."""
 
 

@@ -108,7 +108,23 @@ def test_choose(data, tmp_path, capsys):
     same = bnp.choose_num_topics(bnp.LDA(5, beta=0.1), corpus, [1, 2], folds=2, top=3, **sizes)
     np.testing.assert_allclose(found, same.table, rtol=1e-5)
     assert cli.main(["choose", "HDPLDA", data, "--num-topics", "1,2"]) == 2
-    assert "invalid choice: 'HDPLDA'" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "invalid choice: 'HDPLDA'" in err
+    assert "HDPLDA finds the number of topics itself: `bnp-models fit HDPLDA`" in err
+
+
+def test_help_of_options_that_several_functions_have(capsys):
+    assert cli.main(["plot", "--help"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.count("Only this chain") == 1
+    assert cli.main(["choose", "LDA", "--help"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "all fits and scores (0) --num-warmup" in out
+    assert "--num-topics VALUE Numbers to try, such as 5,10,20" in out
+    assert "--checkpoint" not in out
+    assert cli.main(["transform", "--help"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Seed of the fold-in (0); of factors: Seed of the sweeps (0)" in out
 
 
 class TestLabel:
@@ -288,7 +304,7 @@ def test_folder_of_another_run_is_refused(run, data, capsys):
         (["fit", "LDA", "{data}", "--output", ""], "argument --output: must be the name of a"),
         (["fit", "LDA", "{data}", "--output", "x", "--checkpoint", " "], "--checkpoint: must be"),
         (["evaluate", "{run}", "{data}", "--seed", "-1"], "seed must be an integer of at least 0"),
-        (["evaluate", "{run}", "{out}/other.txt"], "vocabulary has no word of the corpus"),
+        (["evaluate", "{run}", "{out}/other.txt"], "the fit knows no word of the 1 documents"),
         (["evaluate", "{run}", "{out}/other.txt", "--chain", "-1"], "chain must be one of [0, 1]"),
         (["evaluate", "{run}", "{data}", "--score", "bleu"], "score must be one of"),
         (["demo", "--size", "big"], "unrecognized arguments"),

@@ -54,6 +54,22 @@ def test_files_of_the_same_format(texts, write, capsys):
     )
 
 
+def test_new_documents_need_no_names_and_no_labels(write, capsys):
+    train = write("train.csv", "body,title,good,venue\ncat,a,yes,x\ndog,b,no,y\n")
+    reading = reading_of(train, "text=body", "name=title", "label=good")
+    new = write("new.csv", "body\ncat\ndog\n")
+    corpus = again(new, reading)
+    assert corpus.doc_names == ("0", "1")
+    assert corpus.label is None
+    err = capsys.readouterr().err
+    assert f"{new} has no 'title', which name= names in run: it is read without\n" in err
+    assert f"{new} has no 'good', which label= names in run" in err
+    with pytest.raises(ValueError, match="has no 'title' for name=; give some of 'body'"):
+        again(new, reading, "name=title")  # asked for here
+    with pytest.raises(ValueError, match="has no 'venue' for group="):
+        again(new, reading_of(train, "text=body", "group=venue"))
+
+
 def test_files_of_another_format(texts, write, capsys):
     reading = reading_of(texts, "text=body", "lowercase=False", "encoding=latin-1")
     corpus = again(write("test.txt", "Cat cat\n"), reading)

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -66,6 +67,22 @@ class TestTransform:
         assert out == ""
         assert f"2 rows written to {tmp_path / '2'}\n" in err
         assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "2").read_bytes()
+
+    def test_documents_without_a_known_word_are_counted(self, run, new, tmp_path, capsys):
+        """As texts are in Python; also if there are no others."""
+        load_run(run).save_model(tmp_path / "model.npz")
+        for texts, count in (("zebra,first\nmars,last", 1), ("zebra,first\nquark,last", 2)):
+            Path(new).write_text(f"body,name\n{texts}\n")
+            with pytest.warns(UserWarning, match=f"{count} of 2 texts have no word"):
+                expected = load_run(run).transform([x.split(",")[0] for x in texts.split("\n")])
+            for source in (run, tmp_path / "model.npz"):
+                assert cli.main(["transform", str(source), new, "--read", "text=body"]) == 0
+                out, err = capsys.readouterr()
+                assert f"{count} of 2 texts have no word that the fit knows: their shares" in err
+                rows = [line.split(",") for line in out.splitlines()[1:]]
+                assert [row[0] for row in rows] == ["first", "last"]
+                found = [[float(x) for x in row[1:]] for row in rows]
+                np.testing.assert_array_equal(found, expected)
 
     def test_what_it_can_not_do(self, run, new, tmp_path, capsys):
         load_run(run).save_model(tmp_path / "model.npz")

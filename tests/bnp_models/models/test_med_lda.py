@@ -78,7 +78,7 @@ def test_contract(duty):
     ("labels", "message"),
     [
         ([1, 1, 1, 1], "must have two classes .* got one class only, '1'"),
-        (["a", "b", "c", "a"], r"must have two classes .* got 3: \['a', 'b', 'c'\]"),
+        (["a", "b", "c", "a"], r"got 3: \['a', 'b', 'c'\]; give response='one-vs-rest', or"),
         ([1, -1, -1, 1], "numbers 0 and 1 or two names .* got -1 for document '1'"),
     ],
 )

@@ -104,7 +104,7 @@ def test_counts():
     [
         ([1, 1, 1, 1], "binary", "got one class only, '1'"),
         (["a", "a", "a", "a"], "binary", "got one class only, 'a'"),
-        (["a", "b", "c", "a"], "binary", r"two classes .* got 3: \['a', 'b', 'c'\]"),
+        (["a", "b", "c", "a"], "binary", r"got 3: \['a', 'b', 'c'\]; give response='one-vs-rest'"),
         ([1, 2, 2, 1], "binary", "numbers 0 and 1 or two names .* got 2 for document '1'"),
         ([0.5, 1, 0, 1], "binary", "numbers 0 and 1 or two names .* got 0.5 for document '0'"),
         (["a", "b", "a", "b"], "count", "whole numbers .* got names"),

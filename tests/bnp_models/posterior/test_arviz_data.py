@@ -1,3 +1,4 @@
+import logging
 import os
 import subprocess
 import sys
@@ -176,6 +177,28 @@ def test_statistics_of_independent_draws():
 def test_statistics_without_variance_do_not_warn():
     dataset = xarray.Dataset({"x": (("chain", "draw"), np.full((4, 100), 7))})
     assert np.isnan(float(arviz_data.rhat(dataset)["x"]))
+
+
+def test_statistics_of_few_draws_do_not_warn(monkeypatch):
+    """By the logger of ArviZ 0.x, which tells every text once."""
+    log = getattr(arviz, "_log", None)
+    if log is None:
+        pytest.skip("ArviZ 1.x says it at a level that is not shown")
+    dataset = xarray.Dataset({"x": (("chain", "draw"), np.zeros((2, 3)))})
+    said = []
+    handler = logging.Handler()
+    monkeypatch.setattr(handler, "emit", said.append)
+    monkeypatch.setattr(log, "cache", [])
+    log.addHandler(handler)
+    try:
+        for statistic in (arviz_data.rhat, arviz_data.ess, arviz_data.mcse):
+            assert np.isnan(float(statistic(dataset)["x"]))
+        assert not said
+        monkeypatch.setattr(log, "cache", [])
+        arviz.ess(dataset)  # not silenced elsewhere
+        assert said[0].getMessage().startswith("Shape validation failed")
+    finally:
+        log.removeHandler(handler)
 
 
 @pytest.mark.slow

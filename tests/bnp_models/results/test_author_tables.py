@@ -136,9 +136,18 @@ def test_the_author_of_texts(with_strangers):
     pd.testing.assert_frame_equal(found, author_tables.infer_author(with_strangers, corpus))
     one = author_tables.infer_author(with_strangers, texts[0])
     np.testing.assert_allclose(one, found[:1])
-    unknown = author_tables.infer_author(with_strangers, ["zebra", ""])
+    with pytest.warns(UserWarning, match="2 of 2 texts have no word .*: all candidates are equal"):
+        unknown = author_tables.infer_author(with_strangers, ["zebra", ""])
     np.testing.assert_array_equal(unknown, np.full((2, 2), 0.5))
     assert unknown.attrs == {"without_documents": 2}
+    with pytest.warns(UserWarning, match="1 of 2 texts have no word that the fit knows") as said:
+        author_tables.infer_author(with_strangers, ["zebra", "moon"])
+    assert said[0].filename == __file__
+
+
+def test_a_method_that_is_not_there_names_those_of_authors(fitted):
+    with pytest.raises(AttributeError, match=r"no 'authors'; it has author_topics.*infer_auth"):
+        fitted.authors()
 
 
 def test_a_misspelt_author(fitted):

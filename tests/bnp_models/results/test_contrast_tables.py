@@ -525,7 +525,8 @@ class TestGroupsOfNewDocuments:
 
     def test_texts_are_read_as_those_of_the_fit(self, of_texts):
         texts = ["A0 c0, a1!", "b0 b1 zebra", "zebra"]
-        found = of_texts.group_probabilities(texts)
+        with pytest.warns(UserWarning, match="1 of 3 texts have no word .* those of the prior"):
+            found = of_texts.group_probabilities(texts)
         pd.testing.assert_frame_equal(
             found, of_texts.group_probabilities(of_texts.dataset.read_texts(texts))
         )
@@ -533,10 +534,12 @@ class TestGroupsOfNewDocuments:
         np.testing.assert_allclose(of_texts.group_probabilities(texts[0]).iloc[0], found.iloc[0])
 
     def test_texts_without_a_known_word_have_the_prior(self, of_texts):
-        found = of_texts.group_probabilities(["zebra", ""])
+        with pytest.warns(UserWarning, match="2 of 2 texts have no word"):
+            found = of_texts.group_probabilities(["zebra", ""])
         np.testing.assert_allclose(found, [[0.6, 0.4]] * 2)
         assert np.isnan(found.attrs["log_error"])
-        found = of_texts.group_probabilities("zebra", score="sum")
+        with pytest.warns(UserWarning, match="1 of 1 texts .*: their probabilities are NaN"):
+            found = of_texts.group_probabilities("zebra", score="sum")
         assert found.shape == (1, 2)
         assert found.isna().all(axis=None)
 

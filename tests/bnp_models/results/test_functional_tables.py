@@ -25,14 +25,15 @@ def corpus():
     )
 
 
-def fit_of(corpus, *, same=False):
+def fit_of(corpus, *, same=False, lp_differs=None, noise=0.1):
     """Chain 0 has a topic for each pair of words, other chains one topic for two of them."""
+    lp_differs = not same if lp_differs is None else lp_differs
     rng = np.random.default_rng(1)
     kind = np.asarray(corpus.word) // 2
     homes = [[0, 1, 2], [2, 1, 0], [1, 2, 0]] if same else [[0, 1, 2], [3, 1, 1], [0, 0, 2]]
     z = np.repeat(np.array(homes)[:, kind][:, None], DRAWS, axis=1)
-    z = np.where(rng.random(z.shape) < 0.1, rng.integers(0, 4, z.shape), z).astype(np.uint8)
-    lp = rng.normal(size=(CHAINS, DRAWS)) + (0 if same else 20) * np.arange(CHAINS)[:, None]
+    z = np.where(rng.random(z.shape) < noise, rng.integers(0, 4, z.shape), z).astype(np.uint8)
+    lp = rng.normal(size=(CHAINS, DRAWS)) + (20 if lp_differs else 0) * np.arange(CHAINS)[:, None]
     each = np.ones((CHAINS, DRAWS))
     groups = {
         "posterior": {"num_topics_used": np.full((CHAINS, DRAWS), 3)},
@@ -143,14 +144,35 @@ def test_the_report_says_what_agrees_if_chains_are_in_modes(apart, corpus):
     report = apart.summaries()
     for text in (report.text(None), apart.text()):
         head = text.split("\n\n")[0]
-        assert "The chains have settled in different modes.\nFunctionals that agree over " in head
-        assert "The chains differ in: lp" in head.replace("\n", " ")
+        said = " ".join(head.split())
+        assert "different modes and differ in topics: an average of all chains describes" in said
+        assert "what other chains hold. Functionals that agree over " in said
+        assert "The chains differ in: lp" in said
         assert max(map(len, head.splitlines())) <= 100
     assert "different modes" in apart.of_chain(0).text()  # its topics are compared with theirs
     assert {"functionals"} <= set(report.tables) & set(report.drawn)
     like = fit_of(corpus, same=True)
     assert "different modes" not in like.text()
     assert "functionals" not in like.of_chain(0).summaries().tables
+    plt.close("all")
+
+
+def test_chains_that_differ_but_for_their_topics_are_averaged(corpus, tmp_path):
+    """The text, the verdict and the report tell one story."""
+    fit = fit_of(corpus, same=True, lp_differs=True, noise=0)
+    assert fit.convergence().verdict == "different modes"
+    same = "they differ in lp. All of them have the same large topics, at least roughly"
+    page = " ".join(fit.report(tmp_path / "page.html").read_text("utf-8").split())
+    text = " ".join(fit.text().split())
+    for said in (text, page):
+        assert "Average over 3 chains. 100.0% of the tokens" in said
+        assert f"{same}, so the tables average over the chains." in said
+        assert "most like the others" not in said
+        assert "describes none" not in said
+    alone = " ".join(fit.of_chain(0).text().split())
+    assert f"{same}." in alone
+    other = fit_of(corpus).report(tmp_path / "other.html").read_text("utf-8")
+    assert " ".join(other.split()).count("an average of all chains describes none of them") == 2
     plt.close("all")
 
 

@@ -123,6 +123,45 @@ def test_an_unknown_approximation_is_refused(fit):
         fit.predict(TEST, approximation="mean")
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        bnp.SupervisedLDA(2),
+        bnp.SupervisedLDA(2, response="one-vs-rest"),
+        pytest.param(bnp.MedLDA(2), marks=pytest.mark.slow),
+        pytest.param(bnp.MedLDA(2, response="one-vs-rest"), marks=pytest.mark.slow),
+        pytest.param(
+            bnp.SupervisedLDA(2, response="count", dispersion=5.0), marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_labels_of_texts(model):
+    """As those of a corpus; texts without a known word have the mean label of the fitted ones."""
+    labels = [0, 3, 3, 3] if model.response == "count" else ["bad", "good", "good", "good"]
+    data = bnp.Corpus.from_texts(["cat dog", "moon sun moon", "sun", "moon cat"], labels=labels)
+    how = {"num_warmup": 2, "num_samples": 4, "num_chains": 1, "keep_states": 2}
+    fit = bnp.fit(model, data, progress=False, **how)
+    texts = ["Moon sun!", "zebra", "dog"]
+    known = data.read_texts([texts[0], texts[2]])
+    mean = 9 / 4 if model.response == "count" else [1 / 4, 3 / 4] if model.by_class else 3 / 4
+    with pytest.warns(UserWarning, match="1 of 3 texts have no word .* the mean label of") as said:
+        found = fit.predictions(texts)
+    assert said[0].filename == __file__
+    np.testing.assert_array_equal(found.by_state[:, [0, 2]], fit.predictions(known).by_state)
+    np.testing.assert_array_equal(found.mean[1], mean)
+    with pytest.warns(UserWarning, match="2 of 2 texts have no word") as said:
+        guess = fit.predict(["zebra", ""])
+    assert said[0].filename == __file__
+    assert guess.tolist() == [9 / 4 if model.response == "count" else "good"] * 2
+    assert fit.predict("moon").shape == (1,)
+    if model.has_probabilities and model.response != "count":
+        table = fit.predict_proba(["moon", "dog"])
+        assert list(table.index) == ["0", "1"]
+        np.testing.assert_array_equal(table, fit.predict_proba(data.read_texts(["moon", "dog"])))
+    with pytest.raises(ValueError, match="corpus has 1 documents without words"):
+        fit.predict(data.read_texts(texts))
+
+
 NAMES = ("art", "law", "sport")
 
 
