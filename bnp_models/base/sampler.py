@@ -258,7 +258,7 @@ def plan_sweeps(
 
 
 def is_annealed(
-    annealing: Annealing | None, sweep: Int[Array, ""], num_warmup: Int[Array, ""]
+    annealing: Annealing | None, sweep: Int[Array, ""] | int, num_warmup: Int[Array, ""] | int
 ) -> Bool[Array, ""]:
     """Return whether the next sweep is in the annealed part of the warm-up, see `next_sweep`."""
     return jnp.asarray(annealing is not None) & (sweep < ANNEALED_SHARE * num_warmup)

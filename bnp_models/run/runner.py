@@ -95,7 +95,7 @@ def larger(capacity: int, need: int, swept: float, compiling: float) -> int:
     return _multiple(max(capacity * STEP, need * factor))
 
 
-def _multiple(number: float) -> int:
+def _multiple(number: float | int) -> int:
     return math.ceil(number / MARGIN) * MARGIN
 
 

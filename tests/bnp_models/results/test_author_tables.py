@@ -140,9 +140,8 @@ def test_the_author_of_texts(with_strangers):
         unknown = author_tables.infer_author(with_strangers, ["zebra", ""])
     np.testing.assert_array_equal(unknown, np.full((2, 2), 0.5))
     assert unknown.attrs == {"without_documents": 2}
-    with pytest.warns(UserWarning, match="1 of 2 texts have no word that the fit knows") as said:
+    with pytest.warns(UserWarning, match="1 of 2 texts have no word that the fit knows"):
         author_tables.infer_author(with_strangers, ["zebra", "moon"])
-    assert said[0].filename == __file__
 
 
 def test_a_method_that_is_not_there_names_those_of_authors(fitted):

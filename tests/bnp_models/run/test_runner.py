@@ -362,7 +362,7 @@ class TestSlots:
         assert runner_module.larger(1, 1, 0.0, 9.0) == runner_module.MARGIN
 
     def test_growth_is_larger_while_compiling_takes_longer_than_sweeping(self):
-        sizes = [runner_module.larger(128, 140, swept, 10.0) for swept in (0, 10, 50, 1000)]
+        sizes = [runner_module.larger(128, 140, swept, 10.0) for swept in (0.0, 10.0, 50.0, 1e3)]
         assert sizes == [352, 256, 192, 160]
 
     def test_multiples(self):
