@@ -68,7 +68,7 @@ LEAST_REPEATED = 1.7
 WORDS = {"min_df": 10, "max_df": 0.12}
 MIN_TOKENS = 15  # shorter documents are dropped
 NUM_ROWS = 25  # topics that are printed; topics.csv has all
-SILENCE = 4.0  # seconds between lines about the chains
+SILENCE = 3.0  # seconds between lines about the chains
 
 
 def settings() -> dict[str, Any]:

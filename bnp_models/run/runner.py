@@ -9,11 +9,6 @@ capacity, so the replay is the run that a larger capacity would have made.
 compiled anew, which may take as long as dozens of sweeps. The capacity therefore follows what the
 sweeps need, in steps. The program of the next capacity is compiled beside sweeping, and replaces
 the present one when it is ready. Only a sweep that runs short before has to wait for it.
-
-The number of topics in use grows with the sweeps s of a chain, ever more slowly. On the corpora of
-the benchmarks (140,000 to 2,300,000 words) it grew about like $s^{1/3}$ over the first hundreds of
-sweeps. So a step by the factor f is enough until $f^3$ times as many sweeps are made. Steps are so
-large that sweeping until then takes some times as long as compiling.
 """
 
 import contextlib
@@ -63,9 +58,6 @@ QUARTER = 4  # capacity is not reduced in the first quarter of a run
 MARGIN = 32  # the number of slots is a multiple of this
 ROOM = 1.125  # slots over those that are needed
 STEP = 1.25  # least factor of a change, which has to be compiled
-MOST = 2.5  # largest factor of a growth
-GROWTH = 1 / 3  # power of the sweeps with which the number of topics grows
-TIMES = 5  # sweeping until the next growth takes so many times as long as compiling
 
 
 def enough(need: int) -> int:
@@ -81,18 +73,9 @@ def at_start(chosen: int, need: int) -> int:
     return chosen if need <= chosen else enough(need)
 
 
-def larger(capacity: int, need: int, swept: float, compiling: float) -> int:
-    """Return the capacity after one that is too small.
-
-    Parameters
-    ----------
-    capacity, need
-        The number of slots that is too small, and what is needed now.
-    swept, compiling
-        Seconds of all sweeps until now, and of compiling a program.
-    """
-    factor = min((1 + TIMES * compiling / max(swept, 1e-9)) ** GROWTH, MOST)
-    return _multiple(max(capacity * STEP, need * factor))
+def larger(capacity: int, need: int) -> int:
+    """Return the capacity after one that is too small for what is needed."""
+    return max(_multiple(capacity * STEP), enough(need))
 
 
 def _multiple(number: float | int) -> int:
@@ -385,7 +368,6 @@ class Runner:
         self._coming: _Coming | None = None
         self._needs: list[tuple[int, int, int]] = []  # first and last sweep, slots needed there
         self._sweep_seconds = 0.0
-        self._swept = 0.0  # seconds of all sweeps
         self._last_compile = math.inf  # seconds, or of the slowest one before
         self._note = ""  # on a change of capacity before the first stretch
         self.compile_seconds = 0.0
@@ -536,14 +518,10 @@ class Runner:
         """Return the number of slots after one with which a sweep ran short."""
         coming, self._coming, self._floor = self._coming, None, too_few + 1
         if coming is None or coming.slots < max(need, self._floor):
-            return self._larger(too_few, need)
+            return larger(too_few, need)
         with self._compiling():
             wait_for(coming.program, self.interrupted)
         return coming.slots
-
-    def _larger(self, slots: int, need: int) -> int:
-        more = larger(slots, need, self._swept, self._last_compile)
-        return int(agreed(more))  # clocks differ
 
     def _resize(
         self, state: GibbsState, used: np.ndarray, need: int, sweep: int
@@ -571,7 +549,7 @@ class Runner:
         """
         seconds = self._sweep_seconds * (self.num_sweeps - sweep)
         if need > slots:
-            wanted, saved = self._larger(slots, need), seconds
+            wanted, saved = larger(slots, need), seconds
         else:
             watched = self._needs and self._needs[0][0] <= sweep // 2
             if sweep < self.num_sweeps // QUARTER or not watched:
@@ -606,8 +584,7 @@ class Runner:
         num_kept = self.kept_before(sweep + num_sweeps) - self.kept_before(sweep)
         buffer, lp, used, need = on_host(found)
         kept = jax.tree.map(lambda x: np.swapaxes(x[:num_kept], 0, 1).copy(), buffer)
-        seconds = time.perf_counter() - clock
-        self._sweep_seconds, self._swept = seconds / num_sweeps, self._swept + seconds
+        self._sweep_seconds = (time.perf_counter() - clock) / num_sweeps
         return after, kept, lp, used, need
 
     @contextlib.contextmanager
