@@ -117,9 +117,9 @@ class TestFit:
 
     def test_growth(self, found, monkeypatch):
         """Before the first sweep; and, as if that had not been foreseen, by replaying one."""
-        small, note = dataclasses.replace(found.model, max_factors=3), "48 slots"
+        small, note = dataclasses.replace(found.model, max_factors=3), "64 slots"
         if found.model == GAUSSIAN:
-            note = "replayed with 48 slots"
+            note = "replayed with 32 slots"
             monkeypatch.setattr(runner, "at_start", lambda chosen, need: chosen)
         shown = Notes()
         fit = bnp.fit(
