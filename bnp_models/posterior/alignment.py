@@ -363,9 +363,9 @@ def pair(
     Returns positions of rows and of their columns; pairs less similar than `min_similarity`, a
     positive number, are left out.
     """
-    gain = np.where(alike >= min_similarity, alike, 0.0)
     from scipy.optimize import linear_sum_assignment  # a tenth of `import bnp_models`
 
+    gain = np.where(alike >= min_similarity, alike, 0.0)
     ours, theirs = linear_sum_assignment(gain, maximize=True)
     kept = gain[ours, theirs] > 0
     return ours[kept], theirs[kept]

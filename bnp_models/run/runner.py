@@ -86,7 +86,7 @@ class _Coming(NamedTuple):
     """A capacity whose program is compiled beside sweeping."""
 
     slots: int
-    program: "futures.Future[None]"
+    program: "futures.Future[Any]"
 
 
 class Stretch(NamedTuple):
@@ -532,7 +532,8 @@ class Runner:
             (slots, program), self._coming = self._coming, None
             wait_for(program, self.interrupted)  # other processes may need longer than the first
             now = self._sampler.capacity(state.chain)
-            if need > now if slots > now else slots >= max(_least(used), need):  # still
+            still_wanted = need > now if slots > now else slots >= max(_least(used), need)
+            if still_wanted:
                 state, note = self._chains.resized(state, slots), f"{slots} slots"
         elif self._coming is None:
             wanted = self._wanted(self._sampler.capacity(state.chain), used, need, sweep)
@@ -561,12 +562,11 @@ class Runner:
                 return None
         return wanted if agreed(saved > self._last_compile) else None
 
-    def _program(self, state: GibbsState, slots: int) -> Callable[[], None]:
+    def _program(self, state: GibbsState, slots: int) -> Callable[[], Any]:
         """Trace the program of a stretch with so many slots; return what compiles it."""
         state = self._chains.resized(state, slots)
         how = self._first, self._thinning, self._buffer(state)
-        lowered = self._advance.lower(self._chains, *how, state, self.data, 0)
-        return lambda: (lowered.compile(), None)[1]
+        return self._advance.lower(self._chains, *how, state, self.data, 0).compile
 
     def _run(self, state: GibbsState, sweep: int, num_sweeps: int) -> tuple[PyTree, ...]:
         """Advance all chains and move the draws to the host."""

@@ -287,15 +287,25 @@ class TestCapacity:
             assert runner._replay_with(64, need) == slots
             assert runner._coming is None
 
-    def test_the_program_is_the_one_that_runs(self, roomy, monkeypatch):
+    @pytest.mark.parametrize("ahead", [True, False])
+    def test_the_program_is_the_one_that_runs(self, roomy, ahead):
+        """Also if it was compiled ahead: then nothing is compiled (or loaded) in a stretch."""
         runner, state, _ = roomy
-        runner._program(state, 80)()
-        compiled = []
-        jax.monitoring.register_event_duration_secs_listener(
-            lambda event, seconds, **_: compiled.append(event)
-        )
-        runner.stretch(runner._chains.resized(state, 80), 1)
-        assert [x for x in compiled if x.endswith("backend_compile_duration")] == []
+        state = runner._chains.resized(state, 97 + ahead)  # shapes that only this test has
+        if ahead:
+            runner._program(state, 97 + ahead)()
+        events = []
+
+        def note(event, seconds, **_):
+            events.append(event)
+
+        jax.monitoring.register_event_duration_secs_listener(note)
+        try:
+            runner.stretch(state, 1)
+        finally:
+            jax.monitoring.unregister_event_duration_listener(note)
+        compiled = [x for x in events if x.endswith("backend_compile_duration")]
+        assert (compiled == []) == ahead
 
     def test_a_program_that_was_there_says_nothing_about_the_next_one(self, toy, tiny, monkeypatch):
         """A second run of the same shapes compiles nothing; fewer slots would be compiled."""
