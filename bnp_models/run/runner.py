@@ -56,8 +56,7 @@ BUFFER_BYTES = 64 * 2**20  # draws that wait on the device for the end of a stre
 QUARTER = 4  # capacity is not reduced in the first quarter of a run
 
 MARGIN = 32  # the number of slots is a multiple of this
-ROOM = 1.125  # slots over those that are needed
-STEP = 1.25  # least factor of a change, which has to be compiled
+ROOM = 1.125  # slots over those that are needed, and the least factor of a change
 
 
 def enough(need: int) -> int:
@@ -75,7 +74,7 @@ def at_start(chosen: int, need: int) -> int:
 
 def larger(capacity: int, need: int) -> int:
     """Return the capacity after one that is too small for what is needed."""
-    return max(_multiple(capacity * STEP), enough(need))
+    return enough(max(capacity, need))
 
 
 def _multiple(number: float | int) -> int:
@@ -558,7 +557,7 @@ class Runner:
             most = max(need for _, last, need in self._needs if last > sweep // 2)
             wanted = max(enough(most), _multiple(max(_least(used), self._floor)))
             saved = (1 - wanted / slots) * seconds
-            if wanted * STEP > slots:
+            if wanted * ROOM > slots:
                 return None
         return wanted if agreed(saved > self._last_compile) else None
 

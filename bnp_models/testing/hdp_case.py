@@ -33,7 +33,7 @@ __all__ = ["CAPACITY", "FIXED", "PRIORS", "HDPCase"]
 FIXED = {"alpha": 1.0, "gamma": 1.5, "beta": 0.5}
 PRIORS = {"alpha": (2.0, 2.0), "gamma": (2.0, 2.0), "beta": (2.0, 4.0)}  # concentration and rate
 CAPACITY = 16  # at least one more than there are tokens
-PARALLEL_CAPACITY = 96  # of sweeps that give slots to topics without tokens
+PARALLEL_CAPACITY = 48  # of sweeps that give slots to topics without tokens
 
 
 def with_root(state: Any, **changes: Any) -> Any:

@@ -82,18 +82,19 @@ def first(bag: Bag, num_tokens: int) -> Bag:
 def load(name: str, *, data: str | None, seed: int, quick: bool = False) -> Bag:
     """Return a corpus by name.
 
-    It is "nips12" or "mlabs", read from the `.npz` file of this name in the folder `data`;
+    It is "nips12", "mlabs" or "poliblog5k", read from the `.npz` file of this name in the folder
+    `data`;
     "package_docs", which the library makes of the docstrings of installed packages; "synthetic",
     drawn with the seed, and small if it is to be quick; or the path of a file that `Corpus.save`
     wrote.
     """
-    if name in ("nips12", "mlabs"):
+    if name in ("nips12", "mlabs", "poliblog5k"):
         if data is None:
             raise ValueError(f"{name} needs a folder: pass --data, or set BNP_DATA")
         with np.load(Path(data) / f"{name}.npz") as file:
             doc, word = (np.repeat(file[key], file["count"]) for key in ("doc", "word"))
             sizes = int(file["n_docs"]), int(file["n_words"])
-            authors = file["author_ptr"], file["author_idx"]
+            authors = tuple(file[key] for key in ("author_ptr", "author_idx") if key in file)
         return Bag(doc.astype(np.int32), word.astype(np.int32), *sizes, *authors)
     if name == "package_docs" or name.endswith(".npz"):
         import bnp_models as bnp

@@ -8,6 +8,7 @@ import re
 import resource
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -328,13 +329,15 @@ def fit_chains(
 def fit(
     order: Order, *, checkout: str, corpus: str, documents: int | None, model: str,
     parameters: dict[str, Any], score: bool, options: dict[str, Any],
+    cycle: Sequence[str] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Fit a model to a corpus, or to its training documents if there is to be a `score`.
 
-    The checkout may be an old one, so this uses only what users do. `options` go to `fit`. The
-    clock starts when `fit` is called, so compiling counts. `seconds` run to the last draw,
-    `warmup_seconds` to the first one; `lp_of_draws` is the mean over chains and draws of the log
-    joint density.
+    The checkout may be an old one, so this uses only what users do. `options` go to `fit`, and the
+    sweeps of a `cycle` take the place of those of the default schedule. The clock starts when `fit`
+    is called, so compiling counts. `seconds` run to the last draw, `warmup_seconds` to the first
+    one, and `waited_seconds` are those of waiting for programs; `lp_of_draws` is the mean over
+    chains and draws of the log joint density.
     """
     from study.compiling import compiled_seconds
 
@@ -348,13 +351,18 @@ def fit(
     parts = bags.split(bag, order.seed) if score else None
     bag = parts.train if parts else bag
     data = bags.to_corpus(bag)
-    configured = getattr(bnp, model)(**parameters)
+    kind = getattr(bnp, model)
+    if cycle is not None:
+        default = kind.options_type.schedule
+        kind = type(model, (kind,), {"schedules": {**kind.schedules, default: tuple(cycle)}})
+    configured = kind(**parameters)
     seen, before = Seen(), compiled_seconds()
     made: Any = bnp.fit(configured, data, progress=seen, **options)
     lines = seen.lines
     found: dict[str, Any] = {
         "seconds": lines[-1]["seconds"], "compile_seconds": compiled_seconds() - before,
         "lp_of_draws": float(np.mean(np.asarray(made.data["sample_stats"]["lp"], np.float64))),
+        "waited_seconds": float(made.data.attrs["compile_seconds"]),
         "corpus": {**bag.describe(), "digest": data.digest[:16]},
         "warmup_seconds": next(
             line["seconds"] for line in lines if line["sweeps"] > options["num_warmup"]

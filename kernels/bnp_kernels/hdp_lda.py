@@ -6,10 +6,11 @@ rest of their mass is one pool. Exact sweeps of one posterior:
 - "sequential": topics and documents integrated out, one scan over the tokens; topics are
   born and die inside it (Teh, Jordan, Beal and Blei, Hierarchical Dirichlet processes, JASA 101,
   2006, section 5.3);
-- "parallel": the topic-word rows and the sticks of the unused topics are drawn, the infinite
-  tail is cut exactly by a threshold on the root weights, documents are then independent. (A slice
-  variable per token, Walker 2007, also cuts it exactly, but its smallest value over all tokens
-  asks for many more sticks, and every token has to be compared with every topic.)
+- "parallel": the topic-word rows and the sticks of new topics are drawn, documents are then
+  independent. The infinite tail is cut exactly: draws from the root choose the topics that take
+  part, see `hdp_root.open_slots`. (A slice variable per token, Walker 2007, also cuts it exactly,
+  but its smallest value over all tokens asks for many more sticks, and every token has to be
+  compared with every topic.)
 - "split-merge": moves that split and merge topics.
 
 All end with table counts, concentrations and root weights. `max_topics` slots (K) are a buffer,
@@ -26,7 +27,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial
 from bnp_kernels.processes import dirichlet_topics, hdp_root, hdp_state, split_merge
-from bnp_kernels.processes.hdp_root import TAIL_SHARE, RootWeights
+from bnp_kernels.processes.hdp_root import RootWeights
 from bnp_kernels.processes.hdp_state import log_prior, log_root
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import GammaPrior
@@ -131,8 +132,6 @@ def _sequential_sweep(
     state: HDPState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    tail_share: float = TAIL_SHARE,
 ) -> HDPState:
     num_words = state.word_topic.shape[0]
 
@@ -162,13 +161,11 @@ def _parallel_sweep(
     state: HDPState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    tail_share: float = TAIL_SHARE,
 ) -> HDPState:
     key_sticks, key_phi, key_z = bits.split(rng_key, 3)
     slots = hdp_root.open_slots(
-        key_sticks, state.root, state.topic, state.alpha, data.doc_length, tail_share,
-        data.shards,
+        key_sticks, state.root, state.topic, state.alpha, data.doc_length, data.shards,
+        births=power is None,
     )  # fmt: skip
     phi = draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=data.shards.axis_name)
     z = lanes.sweep_lanes(
@@ -184,8 +181,6 @@ def _split_merge_sweep(
     state: HDPState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    tail_share: float = TAIL_SHARE,
 ) -> HDPState:
     moved = split_merge.move(
         rng_key, data.doc, data.word, state.z, state.root.weights, state.topic,
@@ -227,7 +222,6 @@ def step(
     *,
     sweeps: tuple[str, ...] = ("parallel",),
     power: Float[Array, ""] | None = None,
-    tail_share: float = TAIL_SHARE,
 ) -> tuple[HDPState, HDPInfo]:
     r"""Resample the topics by the sweep `sweeps[turn]`, then tables, concentrations and root.
 
@@ -238,13 +232,12 @@ def step(
 
     "parallel" draws all documents in parallel, given topics and sticks:
 
-    $$p(z_t = k \mid \cdot) \propto 1(\tau_k > \epsilon) (n_{dk} + \alpha \tau_k) \phi_{k w_t}$$
+    $$p(z_t = k \mid \cdot) \propto 1(k \in A) (n_{dk} + \alpha \tau_k) \phi_{k w_t}$$
 
-    for the tokens whose topic has $\tau > \epsilon$. The few other tokens keep their topic. The set
-    of topics with $\tau > \epsilon$ depends on the root alone. So the draw of a token is a Gibbs
-    draw restricted to a set that contains its present topic, and the posterior is invariant. The
-    set is finite. It is complete as soon as the sticks leave a rest of at most $\epsilon$. See
-    `hdp_root.reach` for the size of $\epsilon$ and for `tail_share`.
+    for the tokens whose topic is in A, the finite random set of topics that take part, see
+    `hdp_root.open_slots`. The few other tokens keep their topic. Given the root, A does not depend
+    on the topics of the tokens. So the draw of a token is a Gibbs draw restricted to a set that
+    contains its present topic, and the posterior is invariant.
 
     "split-merge" proposes to merge pairs of topics and to split topics, see `split_merge`.
     `power` is that of annealed sweeps, see `run_scheduled_sweep`.
@@ -255,21 +248,14 @@ def step(
         "parallel": hdp_state.chain_by_chain(_parallel_sweep, state),
         "split-merge": on_one_device(_split_merge_sweep),  # its moves take turns by themselves
     }
-    new = run_scheduled_sweep(
-        known, sweeps, turn, key_sweep, state, data,
-        power=power, tail_share=tail_share,
-    )  # fmt: skip
+    new = run_scheduled_sweep(known, sweeps, turn, key_sweep, state, data, power=power)
     new = resample(key_rest, new, data, priors)
     return new, HDPInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
-def slots_needed(
-    state: HDPState, data: Tokens, *, tail_share: float = TAIL_SHARE
-) -> Int[Array, ""]:
+def slots_needed(state: HDPState, data: Tokens) -> Int[Array, ""]:
     """Return how many slots make an overflow of the next sweep very improbable."""
-    return hdp_root.slots_needed(
-        state.root, state.topic, state.alpha, data.doc_length, tail_share, data.shards
-    )
+    return hdp_root.slots_needed(state.root, state.topic, state.alpha, data.doc_length, data.shards)
 
 
 def log_joint(state: HDPState, data: Tokens) -> Float[Array, ""]:

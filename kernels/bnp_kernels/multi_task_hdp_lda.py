@@ -11,7 +11,7 @@ and after that the topics of the tokens:
 - "sequential": topics and documents integrated out, one scan over the tokens;
 - "parallel": the topic-word rows are drawn, documents are then independent.
 
-In both the infinite tail is cut exactly by a threshold on the root weights. No topic is born inside
+In both the infinite tail is cut exactly, by draws from the root. No topic is born inside
 a sweep: a birth would need a share of the pool of every group. "split-merge" moves split and merge
 topics, with their weights in all groups. All sweeps end with the table counts of the documents,
 drawn with $\pi$ as it was in the sweep. Given these, groups are the restaurants of a two-level HDP,
@@ -34,7 +34,7 @@ from bnp_kernels.hdp_lda import HDPInfo
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial
 from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.processes import dirichlet_topics, hdp_root, hdp_state, split_merge
-from bnp_kernels.processes.hdp_root import TAIL_SHARE, OpenSlots, RootWeights
+from bnp_kernels.processes.hdp_root import OpenSlots, RootWeights
 from bnp_kernels.random import bits
 from bnp_kernels.random.concentration import Concentration, GammaPrior, draw_concentrations
 from bnp_kernels.random.gamma import draw_log_gamma, draw_topic_word
@@ -171,7 +171,7 @@ def _draw_log_rows(
 
 
 def _open(
-    rng_key: Key[Array, ""], state: MultiTaskState, data: Tokens, tail_share: float
+    rng_key: Key[Array, ""], state: MultiTaskState, data: Tokens, births: bool
 ) -> tuple[OpenSlots, MultiTaskState]:
     """Draw sticks, and the groups' weights of topics in use and of those that take part.
 
@@ -181,7 +181,7 @@ def _open(
     key_sticks, key_groups = bits.split(rng_key)
     customers = _expected_tables(state, data)
     slots = hdp_root.open_slots(
-        key_sticks, state.root, state.topic, state.group_alpha, customers, tail_share
+        key_sticks, state.root, state.topic, state.group_alpha, customers, births=births
     )
     used = state.topic > 0
     listed = used | slots.taking_part
@@ -208,15 +208,10 @@ def _sequential_sweep(
     state: MultiTaskState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    tail_share: float = TAIL_SHARE,
 ) -> MultiTaskState:
     num_words = state.word_topic.shape[0]
     key_open, key_z = bits.split(rng_key)
-    slots, opened = _open(key_open, state, data, tail_share)
-    open_to_all = slots.taking_part
-    if power is not None:
-        open_to_all = open_to_all & (state.topic > 0)  # those born in the heat would soon die
+    slots, opened = _open(key_open, state, data, births=power is None)
 
     def weigh(doc, word, topic, weights, part, beta):
         return Weights(conditional(
@@ -229,9 +224,9 @@ def _sequential_sweep(
     }
     swept = scan_tokens(
         weigh, key_z, data.buckets, state.z, state.doc_topic, tables,
-        per_topic={"part": open_to_all.astype(jnp.float32)}, constants={"beta": state.beta},
+        per_topic={"part": slots.taking_part.astype(jnp.float32)}, constants={"beta": state.beta},
         per_doc_topic={"weights": doc_weights(opened, data)},
-        frozen=~open_to_all[state.z], power=power,
+        frozen=~slots.taking_part[state.z], power=power,
     )  # fmt: skip
     counts = swept.z, swept.doc, swept.tables["word"], swept.tables["topic"]
     return _with_topics(opened, *counts)
@@ -242,11 +237,9 @@ def _parallel_sweep(
     state: MultiTaskState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    tail_share: float = TAIL_SHARE,
 ) -> MultiTaskState:
     key_open, key_phi, key_z = bits.split(rng_key, 3)
-    slots, opened = _open(key_open, state, data, tail_share)
+    slots, opened = _open(key_open, state, data, births=power is None)
     phi = draw_topic_word(key_phi, state.word_topic, state.beta, axis_name=data.shards.axis_name)
     z = lanes.sweep_lanes(
         key_z, data.lanes, state.z, state.doc_topic,
@@ -261,8 +254,6 @@ def _split_merge_sweep(
     state: MultiTaskState,
     data: Tokens,
     power: Float[Array, ""] | None = None,
-    *,
-    tail_share: float = TAIL_SHARE,
 ) -> MultiTaskState:
     groups = split_merge.Groups(group_of(data), state.group_log_weights, state.group_alpha)
     moved = split_merge.move(
@@ -336,25 +327,23 @@ def step(
     *,
     sweeps: tuple[str, ...] = ("parallel",),
     power: Float[Array, ""] | None = None,
-    tail_share: float = TAIL_SHARE,
 ) -> tuple[MultiTaskState, HDPInfo]:
     r"""Resample the topics by the sweep `sweeps[turn]`, then tables, concentrations and weights.
 
     "sequential" draws the tokens in corpus order, with topics and documents integrated out:
 
-    $$p(z_t = k \mid \cdot) \propto 1(\tau_k > \epsilon)
+    $$p(z_t = k \mid \cdot) \propto 1(k \in A)
       (n_{dk} + \alpha \pi_{gk}) (n_{vk} + \beta) / (n_k + V \beta)$$
 
     "parallel" draws all documents in parallel, given the topics:
 
-    $$p(z_t = k \mid \cdot) \propto 1(\tau_k > \epsilon) (n_{dk} + \alpha \pi_{gk}) \phi_{k w_t}$$
+    $$p(z_t = k \mid \cdot) \propto 1(k \in A) (n_{dk} + \alpha \pi_{gk}) \phi_{k w_t}$$
 
-    Both are for the tokens whose topic has $\tau > \epsilon$; the few others keep their topic. The
-    set of topics with $\tau > \epsilon$ depends on sticks and concentrations alone, which the draws
-    of the tokens do not change. So every draw is a Gibbs draw restricted to a set that contains the
-    present topic, and the posterior is invariant. Topics without tokens are explicit, with sticks
-    and weights of their own, so that a token can open one. See `hdp_root.reach` for the size of
-    $\epsilon$ (with groups as rows) and for `tail_share`.
+    Both are for the tokens whose topic is in A, the finite random set of topics that take part, see
+    `hdp_root.open_slots`, with groups as rows. The few other tokens keep their topic. Given sticks
+    and concentrations, A does not depend on the topics of the tokens. So every draw is a Gibbs draw
+    restricted to a set that contains the present topic, and the posterior is invariant. Topics of A
+    without tokens are explicit, with sticks and weights of their own, so that a token can open one.
 
     "split-merge" proposes to merge pairs of topics and to split topics, see `split_merge`. `power`
     is that of annealed sweeps, see `run_scheduled_sweep`.
@@ -365,20 +354,15 @@ def step(
         "parallel": hdp_state.chain_by_chain(_parallel_sweep, state),
         "split-merge": on_one_device(_split_merge_sweep),
     }
-    new = run_scheduled_sweep(
-        known, sweeps, turn, key_sweep, state, data,
-        power=power, tail_share=tail_share,
-    )  # fmt: skip
+    new = run_scheduled_sweep(known, sweeps, turn, key_sweep, state, data, power=power)
     new = resample(key_rest, new, data, priors)
     return new, HDPInfo(num_moved=data.shards.total((new.z != state.z).sum()))
 
 
-def slots_needed(
-    state: MultiTaskState, data: Tokens, *, tail_share: float = TAIL_SHARE
-) -> Int[Array, ""]:
+def slots_needed(state: MultiTaskState, data: Tokens) -> Int[Array, ""]:
     """Return how many slots make an overflow of the next sweep very improbable."""
     return hdp_root.slots_needed(
-        state.root, state.topic, state.group_alpha, _expected_tables(state, data), tail_share
+        state.root, state.topic, state.group_alpha, _expected_tables(state, data)
     )
 
 

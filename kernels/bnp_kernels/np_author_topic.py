@@ -39,7 +39,7 @@ from bnp_kernels.hdp_lda import HDPPriors
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial
 from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.processes import dirichlet_topics, hdp_root, hdp_state, split_merge
-from bnp_kernels.processes.hdp_root import TAIL_SHARE, RootWeights
+from bnp_kernels.processes.hdp_root import RootWeights
 from bnp_kernels.processes.hdp_state import log_prior, log_root
 from bnp_kernels.random import bits, gamma
 from bnp_kernels.tokens import author_sweeps
@@ -134,8 +134,6 @@ def _sequential_sweep(
     state: AuthorHDPState,
     data: AuthorTokens,
     power: Float[Array, ""] | None = None,
-    *,
-    tail_share: float = TAIL_SHARE,
 ) -> AuthorHDPState:
     num_words = state.word_topic.shape[0]
 
@@ -184,12 +182,10 @@ def _parallel_sweep(
     state: AuthorHDPState,
     data: AuthorTokens,
     power: Float[Array, ""] | None = None,
-    *,
-    tail_share: float = TAIL_SHARE,
 ) -> AuthorHDPState:
     key_sticks, key_theta, key_phi, key_z = bits.split(rng_key, 4)
     slots = hdp_root.open_slots(
-        key_sticks, state.root, state.topic, state.alpha, data.author_share, tail_share
+        key_sticks, state.root, state.topic, state.alpha, data.author_share, births=power is None
     )
     theta = _draw_mixtures(key_theta, state, slots.sticks, slots.taking_part)
     phi = gamma.draw_topic_word(
@@ -207,8 +203,6 @@ def _split_merge_sweep(
     state: AuthorHDPState,
     data: AuthorTokens,
     power: Float[Array, ""] | None = None,
-    *,
-    tail_share: float = TAIL_SHARE,
 ) -> AuthorHDPState:
     moved = split_merge.move(
         rng_key, state.x, data.word, state.z, state.root.weights, state.topic,
@@ -253,7 +247,6 @@ def step(
     *,
     sweeps: tuple[str, ...] = ("parallel",),
     power: Float[Array, ""] | None = None,
-    tail_share: float = TAIL_SHARE,
 ) -> tuple[AuthorHDPState, AuthorTopicInfo]:
     r"""Resample authors and topics by the sweep `sweeps[turn]`, then tables and root.
 
@@ -266,16 +259,15 @@ def step(
     over the authors j of the document. "parallel" draws all tokens at once, given sticks, mixtures
     and topics:
 
-    $$p(x_t = j, z_t = k \mid \cdot) \propto 1(\tau_k > \epsilon) \theta_{jk} \phi_{k w_t}$$
+    $$p(x_t = j, z_t = k \mid \cdot) \propto 1(k \in A) \theta_{jk} \phi_{k w_t}$$
 
-    for the tokens whose topic has $\tau > \epsilon$. The few other tokens keep their topic and
-    author. $\epsilon$ is a function of `alpha` and the data. It uses $\sum_{d \ni j} N_d / A_d$ as
-    the number of tokens of author j, with $A_d$ the number of authors of document d, because $n_j$
-    changes with x. So the set of topics that take part depends on the sticks and `alpha` alone,
-    which the draws of the tokens do not change. Every draw is a Gibbs draw restricted to a set of
-    pairs (j, k) that contains the present pair, so the posterior is invariant. Only the entries of
-    the mixtures that take part are needed; the others are merged into one entry of the same
-    Dirichlet.
+    for the tokens whose topic is in A, the finite random set of topics that take part, see
+    `hdp_root.open_slots`. The few other tokens keep their topic and author. The number of tokens of
+    author j counts as $\sum_{d \ni j} N_d / A_d$ there, with $A_d$ the number of authors of
+    document d, because $n_j$ changes with x. So, given the sticks and `alpha`, A does not depend on
+    the topics and authors of the tokens. Every draw is a Gibbs draw restricted to a set of pairs
+    (j, k) that contains the present pair, so the posterior is invariant. Only the entries of the
+    mixtures that take part are needed; the others are merged into one entry of the same Dirichlet.
 
     "split-merge" proposes to merge pairs of topics and to split topics, see `split_merge`. Every
     token keeps its author. `power` is that of annealed sweeps, see `run_scheduled_sweep`.
@@ -288,20 +280,16 @@ def step(
     }
     new = run_scheduled_sweep(
         known, sweeps, turn, key_sweep, state, data,
-        power=power, tail_share=tail_share,
+        power=power,
     )  # fmt: skip
     new = resample(key_rest, new, priors)
     info = AuthorTopicInfo((new.z != state.z).sum(), (new.x != state.x).sum())
     return new, data.shards.total(info)
 
 
-def slots_needed(
-    state: AuthorHDPState, data: AuthorTokens, *, tail_share: float = TAIL_SHARE
-) -> Int[Array, ""]:
+def slots_needed(state: AuthorHDPState, data: AuthorTokens) -> Int[Array, ""]:
     """Return how many slots make an overflow of the next sweep very improbable."""
-    return hdp_root.slots_needed(
-        state.root, state.topic, state.alpha, data.author_share, tail_share
-    )
+    return hdp_root.slots_needed(state.root, state.topic, state.alpha, data.author_share)
 
 
 def log_joint(state: AuthorHDPState, data: AuthorTokens) -> Float[Array, ""]:

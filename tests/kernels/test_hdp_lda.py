@@ -39,7 +39,7 @@ SEQUENTIAL = testing.Schedule(
 )  # fmt: skip
 OF_TURNS = testing.Schedule(
     testing.late(hdp_lda, "step", sweeps=("parallel", "split-merge", "sequential")),
-    FAMILY.growth(96), testing.Effort(500, 40, 320),
+    FAMILY.growth(48), testing.Effort(500, 40, 320),
     num_programs=2,
 )  # fmt: skip
 
@@ -68,7 +68,7 @@ MISTAKES = [
     ),
     testing.Mistake(
         "topics in use always take part", hdp_root, "open_slots",
-        "sticks > threshold", "(sticks > threshold) | (topic > 0)",
+        "time <= 1.0", "(time <= 1.0) | jnp.append(topic > 0, False)",
         "enumeration/fixed/parallel",
     ),
     testing.Mistake(
@@ -78,7 +78,7 @@ MISTAKES = [
     ),
     testing.Mistake(
         "the tail beyond the slots is ignored", hdp_root, "open_slots",
-        "rest > threshold", "False",
+        "drawn[-1]", "jnp.bool_(False)",
         "growth/parallel",
     ),
     testing.Mistake(
@@ -107,7 +107,7 @@ CASE = FAMILY.case(
     name="hdp_lda",
     schedules={  # programs: Geweke's test has more documents
         "sequential": SEQUENTIAL,
-        "parallel": OF_TURNS._replace(turns=(0,), growth=OF_TURNS.growth._replace(fewer=8)),
+        "parallel": OF_TURNS._replace(turns=(0,), growth=OF_TURNS.growth._replace(fewer=4)),
         "split-merge": OF_TURNS._replace(turns=(1,), growth=OF_TURNS.growth._replace(fewer=2)),
         "mixed": OF_TURNS._replace(turns=(0, 1, 2), effort=testing.Effort(500, 40, 200)),
     },

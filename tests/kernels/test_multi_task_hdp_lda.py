@@ -30,7 +30,7 @@ from bnp_models.testing.topic_family import (
 
 FIXED = {"alpha": 1.5, "group_alpha": 1.0, "gamma": 1.2, "beta": 0.5}
 PRIORS = {"alpha": (2.0, 2.0), "group_alpha": (2.0, 1.0), "gamma": (2.0, 2.0), "beta": (2.0, 4.0)}
-CAPACITY = 96
+CAPACITY = 48
 # documents of a group are not neighbours
 TINY = testing.TinyCorpus(
     [[0, 0], [1, 2], [2, 1]], num_words=3, group=[0, 1, 0], layout={"num_lanes": 1}
@@ -284,7 +284,7 @@ MISTAKES = [
     ),
     testing.Mistake(
         "tokens below the threshold move too", kernel, "_sequential_sweep",
-        "~open_to_all[state.z]", "jnp.zeros_like(state.z, bool)",
+        "~slots.taking_part[state.z]", "jnp.zeros_like(state.z, bool)",
         "enumeration/fixed/sequential",
     ),
     testing.Mistake(
@@ -339,7 +339,7 @@ CASE = FAMILY.case(
     name="multi_task_hdp_lda",
     schedules={
         **{
-            name: SCHEDULE._replace(turns=(turn,), growth=SCHEDULE.growth._replace(fewer=8))
+            name: SCHEDULE._replace(turns=(turn,), growth=SCHEDULE.growth._replace(fewer=4))
             for turn, name in enumerate(SWEEPS)
         },
         "mixed": SCHEDULE._replace(turns=(0, 1, 2), effort=testing.Effort(500, 40, 200)),

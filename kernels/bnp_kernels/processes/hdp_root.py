@@ -23,27 +23,26 @@ from bnp_kernels.random.gamma import draw_log_gamma
 from bnp_kernels.random.tables import draw_tables
 
 __all__ = [
-    "TAIL_SHARE",
+    "DRAWS_PER_TABLE",
     "OpenSlots",
     "RootWeights",
     "birth",
     "death",
     "draw_root",
-    "draw_sticks",
     "grow",
     "grow_root",
     "init",
     "join",
     "leave",
     "log_density",
+    "num_draws",
     "open_slots",
-    "reach",
     "resample",
     "slots_needed",
 ]
 
-TAIL_SHARE = 0.2
-"""This over the expected number of tables is the least root weight in parallel sweeps: `reach`."""
+DRAWS_PER_TABLE = 3.0
+"""Draws from the root that choose the topics of a parallel sweep, per expected table."""
 
 
 class RootWeights(NamedTuple):
@@ -216,36 +215,17 @@ def _nothing(*same):
     return same
 
 
-def draw_sticks(
-    rng_key: Key[Array, ""], root_weights: Array, unused_weight: Array, topic: Array, gamma: Array
-) -> tuple[Array, Array]:
-    """Break the pool into sticks for the free slots; return all slots' sticks and the pool's rest.
+def num_draws(
+    alpha: Array, row_length: Shaped[Array, " R"], shards: Shards = ONE_DEVICE
+) -> Float[Array, ""]:
+    r"""Return the expected number of draws from the root that choose the topics of a sweep.
 
-    Sticks are broken in slot order. Given the tables, the unused weights of the root are the pool
-    times an independent GEM(gamma) draw.
+    It is `DRAWS_PER_TABLE` times about the expected number of tables,
+    $\sum_r 1 + \alpha \log(1 + N_r / \alpha)$. It depends on `alpha` and the data alone, never on
+    `z`.
     """
-    slots = jnp.arange(topic.shape[0], dtype=jnp.uint32)
-    u = bits.to_uniform(bits.random_bits(rng_key, slots, jnp.zeros_like(slots))[0])
-    free = topic == 0
-    log_left = jnp.where(free, jnp.log1p(-u) / gamma, 0.0)  # log(1 - share)
-    log_after = prefix_sums(log_left)
-    before = unused_weight * jnp.exp(log_after - log_left)
-    sticks = jnp.where(free, -jnp.expm1(log_left) * before, root_weights)
-    return sticks, unused_weight * jnp.exp(log_after[-1])
-
-
-def reach(
-    alpha: Array, doc_length: Shaped[Array, " D"], share: ArrayLike, shards: Shards = ONE_DEVICE
-) -> Array:
-    r"""Return the root weight above which topics take part in a parallel sweep.
-
-    The threshold is `share` over about the expected number of tables,
-    $\sum_d 1 + \alpha \log(1 + N_d / \alpha)$. Most new topics are heavier than that. The threshold
-    depends on `alpha` and the data alone, never on `z`. For shares up to 1/2 any two topics can
-    take part at once, which the sweep requires.
-    """
-    tables = jnp.where(doc_length > 0, 1.0 + alpha * jnp.log1p(doc_length / alpha), 0.0)
-    return jnp.asarray(share / shards.total(tables.sum()))
+    tables = jnp.where(row_length > 0, 1.0 + alpha * jnp.log1p(row_length / alpha), 0.0)
+    return DRAWS_PER_TABLE * shards.total(tables.sum())
 
 
 class OpenSlots(NamedTuple):
@@ -262,14 +242,41 @@ def open_slots(
     topic: Int[Array, " K"],
     alpha: Float[Array, ""],
     row_length: Shaped[Array, " R"],
-    tail_share: ArrayLike,
     shards: Shards = ONE_DEVICE,
+    *,
+    births: bool = True,
 ) -> OpenSlots:
-    r"""Draw sticks for the free slots; topics heavier than `reach` take part in the sweep."""
-    sticks, rest = draw_sticks(rng_key, root.weights, root.unused, topic, root.gamma)
-    threshold = reach(alpha, row_length, tail_share, shards)
-    # every topic beyond the slots weighs at most `rest`: none of them may take part
-    return OpenSlots(sticks, sticks > threshold, rest > threshold)
+    r"""Choose the topics of a parallel sweep by draws from the root; break sticks for new ones.
+
+    The draws arrive at the rate $\lambda$ of `num_draws` during one unit of time. A topic takes
+    part if one of them is this topic, so with probability $1 - \exp(-\lambda \tau_k)$ and
+    independently of all others. This depends on the root weights alone, whatever topics have
+    tokens. So a sweep in which only these topics give and take tokens leaves the posterior
+    invariant.
+
+    The first draw of each unused topic comes from the pool. Its weight is a share Beta(1, gamma) of
+    the pool, because the topic of a draw is a size-biased choice from a GEM. What remains is the
+    pool of the next new topic. So free slots get the sticks of a GEM in slot order, and the waiting
+    time before each of them has the rate $\lambda$ times the pool.
+
+    Without `births` only topics in use take part. That is for annealed sweeps: what is born in them
+    would soon die.
+    """
+    rate = num_draws(alpha, row_length, shards)
+    free = jnp.append(topic == 0, True)  # the last one stands for the first topic without a slot
+    slot = jnp.arange(len(free), dtype=jnp.uint32)
+    share, gap = map(bits.to_uniform, bits.random_bits(rng_key, slot, jnp.zeros_like(slot)))
+    log_left = jnp.where(free, jnp.log1p(-share) / root.gamma, 0.0)
+    pool = root.unused * jnp.exp(prefix_sums(log_left) - log_left)
+    weight = jnp.append(root.weights, 0.0)
+    sticks = jnp.where(free, -jnp.expm1(log_left) * pool, weight)
+    # 2 is as late as never, and can be summed
+    wait = jnp.minimum(-jnp.log(gap) / (rate * jnp.where(free, pool, weight)), 2.0)
+    time = jnp.where(free, prefix_sums(jnp.where(free, wait, 0.0)), wait)
+    drawn = time <= 1.0
+    if not births:
+        drawn = drawn & ~free
+    return OpenSlots(sticks[:-1], drawn[:-1], drawn[-1])
 
 
 def slots_needed(
@@ -277,17 +284,15 @@ def slots_needed(
     topic: Int[Array, " K"],
     alpha: Float[Array, ""],
     row_length: Shaped[Array, " R"],
-    tail_share: ArrayLike,
     shards: Shards = ONE_DEVICE,
 ) -> Int[Array, ""]:
     r"""Return how many slots make an overflow of the next sweep very improbable.
 
-    The result is the number of slots in use, plus free slots for the sticks of a parallel sweep and
-    ten more for births. The number of sticks is $1 + \mathrm{Poisson}(\gamma L)$ with
-    $L = \log(\tau_u / \epsilon)$ and $\epsilon$ from `reach`; the result takes the mean and six
-    standard deviations.
+    The result is the number of slots in use, plus free slots for the new topics of `open_slots` and
+    ten more for births. The mean number of new topics is about
+    $\gamma \log(1 + \lambda \tau_u / \gamma)$, and their variance is less; the result takes the
+    mean and five standard deviations.
     """
-    threshold = reach(alpha, row_length, tail_share, shards)
-    mean = root.gamma * jnp.log(jnp.maximum(root.unused / threshold, 1.0))
-    free = jnp.ceil(mean + 6.0 * jnp.sqrt(mean) + 10.0).astype(jnp.int32)
+    mean = root.gamma * jnp.log1p(num_draws(alpha, row_length, shards) * root.unused / root.gamma)
+    free = jnp.ceil(mean + 5.0 * jnp.sqrt(mean) + 10.0).astype(jnp.int32)
     return (topic > 0).sum() + free

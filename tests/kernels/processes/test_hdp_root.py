@@ -102,25 +102,71 @@ def test_without_births_and_deaths_nothing_moves():
     assert overflow == [False, False]
 
 
-def test_sticks():
-    tau, pool, topic = jnp.array([0.3, 0.0, 0.3, 0.0]), jnp.float32(0.4), jnp.array([5, 0, 2, 0])
-    draw = jax.jit(jax.vmap(hdp_root.draw_sticks, in_axes=(0, None, None, None, None)))
-    sticks, rest = draw(KEYS, tau, pool, topic, GAMMA)
-    np.testing.assert_allclose(sticks.sum(axis=1) + rest, 1, rtol=1e-5)
-    assert (sticks[:, ::2] == tau[::2]).all()
-    first = np.asarray(sticks[:, 1] / pool, np.float64)
-    check_law(first, stats.beta(1, 1.5))
-    check_law(np.asarray(sticks[:, 3] / pool, np.float64) / (1 - first), stats.beta(1, 1.5))
-    wide, less = draw(
-        KEYS[:50], *(jnp.pad(x, (0, 28)) if x.ndim else x for x in (tau, pool, topic)), GAMMA
-    )
-    np.testing.assert_allclose(wide[:, :4], sticks[:50], rtol=1e-6)
-    assert (less < rest[:50]).all()
+ALPHA, LENGTHS = jnp.float32(0.5), jnp.array([10, 0, 20])
+ROOT = hdp_root.RootWeights(
+    jnp.array([0.3, 0.0, 0.01, 0.0]), jnp.float32(0.69), jnp.array([3, 0, 1, 0]), GAMMA
+)
+TOPIC = jnp.array([5, 0, 2, 0])
+
+
+def open_slots(keys, capacity):
+    root = hdp_root.grow_root(ROOT, capacity)
+    topic = hdp_root.grow(TOPIC, capacity)
+    draw = jax.vmap(lambda key: hdp_root.open_slots(key, root, topic, ALPHA, LENGTHS))
+    return jax.tree.map(np.asarray, quick_jit(draw)(keys))
 
 
 @pytest.mark.parametrize("alpha", [0.01, 1.0, 50.0])
-def test_reach(alpha):
-    lengths = jnp.array([10, 0, 200])
-    tables = sum(1 + alpha * np.log1p(n / alpha) for n in (10, 200))
-    found = hdp_root.reach(jnp.float32(alpha), lengths, 0.2)
-    np.testing.assert_allclose(found, 0.2 / tables, rtol=1e-5)
+def test_num_draws(alpha):
+    tables = sum(1 + alpha * np.log1p(n / alpha) for n in (10, 20))
+    found = hdp_root.num_draws(jnp.float32(alpha), LENGTHS)
+    np.testing.assert_allclose(found, hdp_root.DRAWS_PER_TABLE * tables, rtol=1e-5)
+
+
+def test_topics_that_take_part():
+    """Compare with a long stick-breaking draw of the pool, each stick thinned by itself."""
+    found = open_slots(KEYS, 64)
+    assert not found.overflow.any()
+    assert (found.sticks[:, :3:2] == ROOT.weights[:3:2]).all()
+    rate = float(hdp_root.num_draws(ALPHA, LENGTHS))
+    for k in (0, 2):
+        chance = -np.expm1(-rate * float(ROOT.weights[k]))
+        hits = int(found.taking_part[:, k].sum())
+        assert stats.binomtest(hits, SIZE, chance).pvalue > P_VALUE
+
+    rng = np.random.default_rng(3)
+    shares = rng.beta(1, 1.5, (SIZE, 64))
+    left = np.cumprod(1 - shares, axis=1)
+    weights = 0.69 * shares * np.hstack([np.ones((SIZE, 1)), left[:, :-1]])
+    there = rng.random(weights.shape) < -np.expm1(-rate * weights)
+    new = found.taking_part & (np.arange(64) != 0) & (np.arange(64) != 2)
+
+    def summary(weights, there):
+        """Return the number, the mass and the largest weight of what takes part."""
+        kept = np.where(there, weights, 0)
+        return there.sum(axis=1), kept.sum(axis=1), kept.max(axis=1)
+
+    ours, theirs = summary(found.sticks, new), summary(weights, there)
+    for one, other in zip(ours, theirs, strict=True):
+        assert stats.ks_2samp(one, other).pvalue > P_VALUE
+    mean = 1.5 * np.log1p(rate * 0.69 / 1.5)  # as `slots_needed` has it
+    assert mean - 0.1 < ours[0].mean() < mean + 0.5
+    assert ours[0].var() < mean
+
+
+def test_new_topics_get_the_sticks_of_a_gem_in_slot_order():
+    found = open_slots(KEYS, 4)
+    first = np.asarray(found.sticks[:, 1], np.float64) / 0.69
+    check_law(first, stats.beta(1, 1.5))
+    check_law(np.asarray(found.sticks[:, 3], np.float64) / 0.69 / (1 - first), stats.beta(1, 1.5))
+    part = found.taking_part
+    assert (part[:, 1] >= part[:, 3]).all()
+
+
+def test_what_takes_part_does_not_depend_on_the_slots():
+    keys = KEYS[:500]
+    few, many = open_slots(keys, 4), open_slots(keys, 64)
+    np.testing.assert_allclose(many.sticks[:, :4], few.sticks, rtol=1e-6)
+    np.testing.assert_array_equal(many.taking_part[:, :4], few.taking_part)
+    np.testing.assert_array_equal(many.taking_part[:, 4], few.overflow)
+    assert 100 < few.overflow.sum() < 500
