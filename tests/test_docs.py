@@ -6,6 +6,7 @@ A block of Python runs after those before it on the page. Some lines above a blo
 
 import importlib
 import inspect
+import json
 import re
 import sys
 import warnings
@@ -225,3 +226,19 @@ def test_table_of_checks_is_that_of_the_harness():
         reports += sum(random)
     assert shown.keys() == cases.keys()
     assert f"the {reports} reports" in page
+
+
+def test_readme_has_the_measured_speed():
+    """The table is that of the results, and says so where the kernels have changed since then."""
+    made = module_of_docs("readme_speed")
+    run = json.loads(made.FILE.read_text(encoding="utf-8"))
+    readme = made.README.read_text(encoding="utf-8")
+    expected = made.lines(run, made.kernels())
+    assert made.written(readme) == expected, (
+        "run `python docs/readme_speed.py` and commit the README"
+    )
+    session = run["sessions"][-1]["versions"]
+    assert "kernels that have changed since then" in made.lines(run, "other")
+    for of_session in run["sessions"]:
+        of_session["versions"] = {**session, "kernels": "same"}
+    assert "with the present kernels" in made.lines(run, "same")

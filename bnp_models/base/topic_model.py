@@ -17,6 +17,7 @@ import numpyro.distributions as dist
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from bnp_kernels.numerics.devices import current_device
 from bnp_models.base import collapsed, token_model
 from bnp_models.base.kernel_program import refuse_prior_draws
 from bnp_models.base.likelihood import break_rest, count_rows, draw_dirichlet
@@ -123,8 +124,10 @@ class InfiniteOptions(TopicOptions):
     schedule
         "sequential" (fully collapsed, one token after another), "parallel" (a sweep draws what
         documents share first, and then updates documents, or in models with authors tokens, side by
-        side) or "mixed" (several sequential sweeps, then one of another kind: of splits and merges
-        of topics, or a parallel one). All are exact. "mixed" creates and finds topics soonest.
+        side; models with an HDP root split and merge topics after every 20 of them) or "mixed"
+        (several sequential sweeps, then one of another kind: of splits and merges of topics, or a
+        parallel one). All are exact. "auto" is "parallel" for models with an HDP root. For others
+        it is "mixed" on a CPU and "parallel" on a GPU, where sequential sweeps are slow.
     init_topics
         Number of topics among which the tokens are divided at random at the start. By default
         $R^2 / 90 N$, where R of the N tokens repeat a word of their document, but at least 0.25
@@ -137,8 +140,16 @@ class InfiniteOptions(TopicOptions):
         out.
     """
 
-    schedule: str = "mixed"
+    schedule: str = "auto"
     start_temperature: float = 1.15
+
+    def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
+        """Return options whose stored form is another one, see `Options.checked`."""
+        assert isinstance(model, InfiniteTopics)
+        if self.schedule != "auto":
+            return super().checked(model, sites)
+        chosen = dataclasses.replace(self, schedule=model.auto_schedule())
+        return chosen.checked(model, sites) | {"schedule": chosen.schedule}
 
 
 class FiniteTopics(token_model.TokenModel):
@@ -241,6 +252,10 @@ class InfiniteTopics(token_model.TokenModel):
         self.check_fields(concentration, *self.hyperparameters)
         self.check_fields(arguments.integer, "max_topics", minimum=1)
 
+    def auto_schedule(self) -> str:
+        """Return the schedule that "auto" stands for."""
+        return "mixed" if current_device().platform == "cpu" else "parallel"
+
 
 class RootedTopics(InfiniteTopics):
     r"""A topic model whose mixtures are $\mathrm{DP}(\alpha, \tau)$, $\tau \sim \mathrm{GEM}$."""
@@ -251,6 +266,7 @@ class RootedTopics(InfiniteTopics):
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
         **InfiniteTopics.schedules,
         "mixed": (*5 * ("sequential",), "split-merge"),
+        "parallel": (*20 * ("parallel",), "split-merge"),
     }
     sampler_type = RootedSampler
     block_sites = ("root",)
@@ -259,6 +275,10 @@ class RootedTopics(InfiniteTopics):
     )  # fmt: skip
     weights_of_rows: ClassVar[tuple[str, str]] = ("root_weights", "unused_weight")
     """Variables of a kept state: weights of topics in new documents, and of those not in use."""
+
+    def auto_schedule(self) -> str:
+        """Return the schedule that "auto" stands for."""
+        return "parallel"
 
     def recorded_of_sites(self, sites: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of sites; `root` ends with the weight of all topics not in use."""

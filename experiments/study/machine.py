@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["digest_of", "machine", "pin", "versions"]
+__all__ = ["digest_of", "kernels", "machine", "pin", "versions"]
 
 PACKAGES = ("jax", "jaxlib", "numpyro", "numpy", "scipy", "arviz", "tomotopy", "gensim")
 REPORTING = (
@@ -44,10 +44,11 @@ def machine() -> dict[str, Any]:
 
 
 def versions(modules: Iterable[str | Path] = ()) -> dict[str, str]:
-    """Return the versions of Python and the packages, and a digest of the code that measures.
+    """Return the versions of Python and the packages, and digests of the code.
 
-    The code is that of the library, of this package, and of the study's own `modules`: files, or
-    folders. How results are judged and drawn does not change a number, so it is left out.
+    `code` is that of the library, of this package, and of the study's own `modules`: files, or
+    folders; `kernels` is that of the kernels alone. How results are judged and drawn does not
+    change a number, so it is left out.
     """
     found = {"python": platform.python_version()}
     for name in PACKAGES:
@@ -59,14 +60,21 @@ def versions(modules: Iterable[str | Path] = ()) -> dict[str, str]:
     for module in (Path(__file__).parent, *map(Path, modules)):
         files = module.glob("*.py") if module.is_dir() else ()
         source += [file for file in files if file.stem not in REPORTING] or [module]
+    folders: dict[str, Path] = {}
     for name in ("bnp_models", "bnp_kernels"):
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
             raise ValueError(
                 f"{name} cannot be imported: install the project, or set PYTHONPATH=.:kernels"
             )
-        source += Path(spec.origin).parent.rglob("*.py")
-    return {**found, "code": digest_of(source)}
+        folders[name] = Path(spec.origin).parent
+        source += folders[name].rglob("*.py")
+    return {**found, "code": digest_of(source), "kernels": kernels(folders["bnp_kernels"])}
+
+
+def kernels(folder: Path) -> str:
+    """Return the digest of the kernels, of which the speed of sweeps is made."""
+    return digest_of(folder.rglob("*.py"))
 
 
 def digest_of(files: Iterable[Path]) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import pytest
 
 import bnp_models as bnp
 from bnp_kernels import lda
+from bnp_models.base import topic_model
 from bnp_models.base.sampler import Annealing, describe_fields, next_sweep, plan_sweeps
 
 CORPUS = bnp.Corpus.from_ids(
@@ -79,11 +81,29 @@ class TestOptions:
                 model.gibbs(**{name: 3})
 
 
+def test_what_auto_stands_for(monkeypatch):
+    """With an HDP root it is "parallel". Other infinite models use sequential sweeps on a CPU."""
+    sparse = bnp.IBPCompoundDirichlet()
+    assert HDP.gibbs() == HDP.gibbs(schedule="parallel")
+    assert sparse.gibbs() == sparse.gibbs(schedule="mixed")
+    monkeypatch.setattr(topic_model, "current_device", lambda: SimpleNamespace(platform="gpu"))
+    assert sparse.gibbs() == sparse.gibbs(schedule="parallel")
+    for model in (HDP, sparse):
+        assert "sequential" not in model.schedules[model.gibbs().options.schedule]
+    with pytest.raises(ValueError, match=r"got 'auto'"):
+        bnp.LDA(3).gibbs(schedule="auto")
+
+
 def test_the_annealed_sweep_of_a_schedule():
     """It is the sequential one, where the schedule has it."""
     assert plan_sweeps(HDP.schedules["mixed"], 1.2) == (
         (0, 0, 0, 0, 0, 1),
         ("sequential", "split-merge", "annealed sequential"),
+        Annealing(2, 1.2, plain=(1,)),
+    )
+    assert plan_sweeps(HDP.schedules["parallel"], 1.2) == (
+        (*20 * (0,), 1),
+        ("parallel", "split-merge", "annealed parallel"),
         Annealing(2, 1.2, plain=(1,)),
     )
     names = ("parallel",)
