@@ -35,7 +35,7 @@ MODELS = {
 """Every model that is timed, and its schedules."""
 
 MARK = "@answer "
-ROTATION = 4  # sweeps of "mixed" after which its rotation begins again
+ROTATIONS = {"mixed": 6, "parallel": 21}  # sweeps until it begins again, of infinite models
 DOUBLINGS = 2  # how often an infinite model that is short of slots gets twice as many
 HERE = Path(__file__).parents[2]
 RATIO = "median_ratio_new_to_old_tokens_per_second"
@@ -161,7 +161,8 @@ def take_turns(
     if errors := [f"{n}: {x['error']}" for n, x in started.items() if "error" in x]:
         return {"error": "; ".join(errors)}
     slowest = max(x["seconds"] / x["sweeps"] for x in started.values())
-    rotation = ROTATION if system.schedule == "mixed" else 1
+    infinite = "mixed" in MODELS[system.model]
+    rotation = ROTATIONS.get(system.schedule, 1) if infinite else 1
     sweeps = rotation * max(1, round(seconds / slowest / rotation))
     spent: dict[str, list[float]] = {name: [] for name in sides}
     last: dict[str, dict[str, Any]] = {}

@@ -98,7 +98,7 @@ def _workers(s: Settings) -> list[int]:
 def _tokens(s: Settings, data: str | None, corpus: str, authors: bool) -> Iterator[Cell]:
     numbers, workers = (1, s.chains), _workers(s)
     two: dict[str, Sequence[int]] = dict.fromkeys(("parallel", "sequential"), numbers)
-    hdp = dict.fromkeys(("parallel", "mixed"), numbers) | {"sequential": (1,)}
+    hdp = {"parallel": numbers, "mixed": (1,), "sequential": (1,)}
     lda = {"topics": s.topics, "alpha": s.alpha, "beta": s.beta}
     fixed = {"topics": s.topics, "alpha": 1.0, "gamma": 1.0, "beta": s.beta}
     peers = _tomotopy("HDP", workers[::-1], **fixed)

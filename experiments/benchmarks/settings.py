@@ -18,7 +18,7 @@ class Settings:
     alpha: float = 0.1
     beta: float = 0.01
     many_chains: int = 16  # of the sequential sampler
-    hdp_schedule: str = "mixed"  # the default one
+    hdp_schedule: str = "parallel"  # the default one
     max_topics: int = 128
     planned_sweeps: int = 1000  # as many as `fit` makes: giving slots back pays or not
     turns: int = 7  # of every system, in the token rates
