@@ -165,8 +165,8 @@ def _completion(s: Settings, data: str | None, corpus: str) -> Iterator[Cell]:
     ours = {"library": "bnp-models", "num_sweeps": s.planned_sweeps}
     parallel = {**ours, "name": "parallel", "model": "LDA", "schedule": "parallel", **lda}
     hdp = {
-        **ours, "name": s.hdp_schedule, "model": "HDP", "schedule": s.hdp_schedule, "beta": s.beta,
-        "max_topics": s.max_topics,
+        **ours, "name": f"HDP {s.hdp_schedule}", "model": "HDP", "schedule": s.hdp_schedule,
+        "beta": s.beta, "max_topics": s.max_topics,
     }  # fmt: skip
     workers = _workers(s)[-1]
     gensim = {"library": "gensim", **lda}

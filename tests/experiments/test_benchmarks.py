@@ -86,7 +86,7 @@ def test_all_systems_are_planned(load, monkeypatch):
     assert "tomotopy HDP, 2 workers" in names["tokens", "HDP", "nips12"]
     assert ("tokens", "authors", "synthetic") not in names
     of_completion = {key[1] for key in asked if key[0] == "completion"}
-    assert of_completion >= {"unigram", "parallel", "mixed", "gensim LdaModel"}
+    assert of_completion >= {"unigram", "parallel", "HDP parallel", "gensim LdaModel"}
     assert "tomotopy HDP optimised, 2 workers" in of_completion
 
 
@@ -368,7 +368,7 @@ class TestAgainst:
         system = against.System("HDPLDA", "mixed", 4)
         found = against.take_turns(sides, system, 3, 10.0, topics=5, slots=32, warmup=1)
         advanced = [x for side in sides.values() for x in side.asked if x[0] == "advance"]
-        assert [x[1]["sweeps"] for x in advanced] == [8] * 6  # whole rotations of four
+        assert [x[1]["sweeps"] for x in advanced] == [12] * 6  # whole rotations of six
         assert found["median_ratio_new_to_old_tokens_per_second"] == 2.0
         assert found["new_million_tokens_per_second"] == pytest.approx(1000 * 4 / 0.5 / 1e6)
         assert found["same_log_density_at_end"] == "yes"

@@ -238,7 +238,7 @@ class TestCapacity:
 
     def test_a_little_is_not_given_back(self, roomy):
         runner, state, used = roomy
-        runner._floor = 52
+        runner._floor = 60
         assert resized(runner, state, used, 4) == (64, "")
 
     def test_the_last_half_says_what_is_needed(self, roomy):
@@ -278,7 +278,7 @@ class TestCapacity:
         runner._last_compile = 14.0
         assert resized(runner, state, used, 3, need=65) == (64, "")  # 13 more sweeps, of a second
         runner._last_compile = 12.0
-        assert resized(runner, state, used, 3, need=65) == (80, "80 slots")
+        assert resized(runner, state, used, 3, need=65) == (74, "74 slots")
 
     def test_a_replay_takes_what_is_being_compiled(self, roomy):
         runner, state, _ = roomy
