@@ -353,8 +353,8 @@ def fit(
     data = bags.to_corpus(bag)
     kind = getattr(bnp, model)
     if cycle is not None:
-        default = kind.options_type.schedule
-        kind = type(model, (kind,), {"schedules": {**kind.schedules, default: tuple(cycle)}})
+        kind = type(model, (kind,), {"schedules": {**kind.schedules, "cycle": tuple(cycle)}})
+        options = {**options, "schedule": "cycle"}
     configured = kind(**parameters)
     seen, before = Seen(), compiled_seconds()
     made: Any = bnp.fit(configured, data, progress=seen, **options)
