@@ -94,9 +94,8 @@ def _cell(
 
 def targets(run: Run) -> Iterator[Run]:
     """Return for each corpus and number of chains what each schedule took, beside the old one."""
-    s = run["settings"]
     for part in CORPORA:
-        for chains in s["chains"]:
+        for chains in sorted({record["chains"] for record in of_part(run, part)}):
             found = of_part(run, part, chains=chains)
             old = next((r for r in found if r["method"] == OLD), None)
             for method in CYCLES:

@@ -14,6 +14,7 @@ STUDIES = {
     "factors_standard": "factors.report",
     "mixing_standard": "mixing",
     "scale_standard": "benchmarks.scale_report",
+    "schedules_standard": "benchmarks.schedules",
     "speed_standard": "benchmarks.report",
     "supervised_standard": "supervised.report",
     "transfer_standard": "transfer.report",

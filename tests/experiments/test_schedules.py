@@ -39,7 +39,7 @@ def test_the_first_run_that_is_as_good_counts(load):
         record("mixed", 400, -100.0, 50.0), record("parallel", 400, -99.0, 51.0),
         record("parallel", 200, -101.0, 49.0),
     ]  # fmt: skip
-    run = {"settings": {"chains": [1, 4]}, "cells": dict(enumerate(records))}
+    run = {"cells": dict(enumerate(records))}
     old, new = schedules.targets(run)
     assert (old["to the old lp"], old["to the old perplexity"]) == (200, 200)
     assert (new["to the old lp"], new["to the old perplexity"]) == (200, 100)
