@@ -40,7 +40,7 @@ FITS = {
     "SupervisedLDA": "bnp.SupervisedLDA(3), corpus(labels=[0, 1] * 10)",
 }
 
-# The first two sweeps of the warm-up may be annealed, the sixth one may be a split-merge move.
+# The first two sweeps of the warm-up may be annealed, the 21st one may be a split-merge move.
 FIT = """
 import faulthandler, resource, signal
 faulthandler.register(signal.SIGXCPU)  # prints the stack a second before the process is killed
@@ -61,14 +61,14 @@ def rows(x):
 
 model, data = {model_and_data}
 assert type(model).__name__ == {name!r}
-fit = bnp.fit(model, data, num_warmup=4, num_samples=4, num_chains=2, progress=False)
-assert fit.data["sample_stats"]["lp"].shape == (2, 4)
+fit = bnp.fit(model, data, num_warmup=4, num_samples=20, num_chains=2, progress=False)
+assert fit.data["sample_stats"]["lp"].shape == (2, 20)
 assert np.isfinite(fit.data["sample_stats"]["lp"]).all()
 
 sampler = model.gibbs().sampler()
 sweep_cycle, annealing = sampler.sweep_cycle, sampler.annealing
 sweeps = getattr(sampler, "sweeps", (model.gibbs().options.schedule,))  # not of factor models
-made = [int(next_sweep(sweep_cycle, annealing, sweep, np.int32(4))[0]) for sweep in np.arange(8)]
+made = [int(next_sweep(sweep_cycle, annealing, sweep, np.int32(4))[0]) for sweep in np.arange(24)]
 assert {{*made}} == {{*range(len(sweeps))}}, f"only {{made}} of {{sweeps}} were made"
 print(*(sweeps[turn] for turn in made))
 """
