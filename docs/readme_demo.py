@@ -42,9 +42,18 @@ def lines(found: dict[str, Any]) -> str:
     )
 
 
-def written(readme: str) -> str:
-    """Return what the README holds between the two marks."""
-    return readme.partition(BEGIN)[2].partition(END)[0]
+def written(readme: str, begin: str = BEGIN, end: str = END) -> str:
+    """Return what the README holds between two marks."""
+    return readme.partition(begin)[2].partition(end)[0]
+
+
+def write(new: str, begin: str = BEGIN, end: str = END) -> None:
+    """Write lines of the README between two marks."""
+    readme = README.read_text(encoding="utf-8")
+    if begin not in readme or end not in readme:
+        raise SystemExit(f"{README} lacks the marks {begin!r} and {end!r}")
+    text = readme.replace(begin + written(readme, begin, end) + end, f"{begin}{new}{end}")
+    README.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
@@ -77,11 +86,7 @@ def main() -> None:
         "processor_seconds": round(of_processor),
     }
     FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    readme = README.read_text(encoding="utf-8")
-    if BEGIN not in readme or END not in readme:
-        raise SystemExit(f"{README} lacks the marks {BEGIN!r} and {END!r}")
-    text = readme.replace(BEGIN + written(readme) + END, f"{BEGIN}{lines(found)}{END}")
-    README.write_text(text, encoding="utf-8")
+    write(lines(found))
 
 
 if __name__ == "__main__":

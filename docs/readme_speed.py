@@ -8,13 +8,14 @@ grows old visibly. A test compares the README with the file and with the present
 
 import json
 import runpy
-import sys
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import readme_demo
+
 ROOT = Path(__file__).resolve().parents[1]
-FILE, README = ROOT / "experiments" / "results" / "speed_standard.json", ROOT / "README.md"
+FILE = ROOT / "experiments" / "results" / "speed_standard.json"
 BEGIN, END = "<!-- speed, written by `make readme` -->\n", "<!-- end of speed -->\n"
 ROWS = {
     f"{model}, {chains}": (group, f"parallel, {chains}", f"tomotopy {model}, 2 workers")
@@ -67,19 +68,10 @@ def kernels() -> str:
     return runpy.run_path(str(study))["kernels"](ROOT / "kernels" / "bnp_kernels")
 
 
-def written(readme: str) -> str:
-    """Return what the README holds between the two marks."""
-    return readme.partition(BEGIN)[2].partition(END)[0]
-
-
 def main() -> None:
     """Write the lines of the README."""
-    readme = README.read_text(encoding="utf-8")
-    if BEGIN not in readme or END not in readme:
-        sys.exit(f"{README} lacks the marks {BEGIN!r} and {END!r}")
     new = lines(json.loads(FILE.read_text(encoding="utf-8")), kernels())
-    text = readme.replace(BEGIN + written(readme) + END, f"{BEGIN}{new}{END}")
-    README.write_text(text, encoding="utf-8")
+    readme_demo.write(new, BEGIN, END)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@
 # SECONDS_EACH=20          another limit for each group
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-[ $# = 1 ] || { sed -n 2,16p "$0"; exit 2; }
+[ $# = 1 ] || { sed -n 2,14p "$0"; exit 2; }
 mkdir -p "$1" && OUT=$(cd "$1" && pwd) || exit 1
 export JAX_PLATFORMS="${JAX_PLATFORMS-cuda}" XLA_PYTHON_CLIENT_PREALLOCATE=false
 export PYTHONPATH="$PWD:$PWD/kernels"

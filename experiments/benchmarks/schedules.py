@@ -80,13 +80,12 @@ def _cell(
     quick = s.size == "quick"
     options = {"num_chains": chains, "num_warmup": warmup, "num_samples": s.draws}
     given = {
-        "checkout": str(Path(__file__).resolve().parents[2]), "documents": documents,
+        "checkout": str(Path(__file__).resolve().parents[2]),
+        "documents": None if quick else documents,
         "corpus": "synthetic" if quick else corpus, "model": "HDPLDA",
         "parameters": {"beta": 0.05}, "score": True, "cycle": CYCLES[method],
         "options": {**options, "keep_states": s.draws, "seed": s.seed},
     }  # fmt: skip
-    if quick:
-        given["documents"] = None
     measure = in_processes(data, s.seed, quick, s.cores, [Stage("fit", given)])
     about = {"chains": chains, "warmup": warmup}
     return Cell(part, method, measure, corpus, about, s.seed, s.seed)
