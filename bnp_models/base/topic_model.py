@@ -146,6 +146,7 @@ class InfiniteOptions(TopicOptions):
     def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
         """Return options whose stored form is another one, see `Options.checked`."""
         assert isinstance(model, InfiniteTopics)
+        arguments.one_of("schedule", self.schedule, ("auto", *model.schedules))
         if self.schedule != "auto":
             return super().checked(model, sites)
         chosen = dataclasses.replace(self, schedule=model.auto_schedule())

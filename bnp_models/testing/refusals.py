@@ -19,7 +19,7 @@ ROOTED_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
 ROOTED_OPTIONS: list[tuple[dict[str, Any], str]] = [
     (
         {"schedule": "fast"},
-        r"schedule must be one of \['mixed', 'parallel', 'sequential'\], got 'fast'",
+        r"schedule must be one of \['auto', 'mixed', 'parallel', 'sequential'\], got 'fast'",
     ),
     ({"init_topics": 0}, "init_topics must be an integer of at least 1"),
     ({"num_parallel": 0}, "num_parallel must be an integer of at least 1"),
