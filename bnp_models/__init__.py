@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bnp_models.base.other_packages import show_cores
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.corpus_writer import CorpusWriter
 from bnp_models.data.package_docs import load_package_docs
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from bnp_models.results.topic_fit import TopicFit
 
 __version__ = "0.1.0"
+
+show_cores()
 
 _RESULTS = {
     "AuthorFit": "author_tables",

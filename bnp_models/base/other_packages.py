@@ -2,6 +2,10 @@
 
 **Programs on the disk.** `keep_programs` lets the next process load what this one compiles.
 
+**Cores.** A CPU is one device of JAX. Its threads wait for each other at every token of a sweep,
+so that two cores are slower than one. If each core is a device (`show_cores`), chains and documents
+keep all of them busy.
+
 **Forked processes.** JAX has threads of its own. A process that is forked after it has run gets its
 locks without these threads, and waits for ever (`refuse_forked`).
 
@@ -45,15 +49,21 @@ __all__ = [
     "handlers_in_force",
     "keep_programs",
     "make_room",
+    "num_cores",
     "random_key",
     "refuse_forked",
     "reuse_loops",
     "runs_by_gradients",
+    "show_cores",
     "trim",
 ]
 
 MAX_BYTES = 2e9
 """Of all kept programs together."""
+
+_QUOTA = (Path("/sys/fs/cgroup/cpu.max"),)
+_OLD_QUOTA = tuple(Path(f"/sys/fs/cgroup/cpu/cpu.cfs_{x}_us") for x in ("quota", "period"))
+"""Time of cores that the container of this process may use, and the time in which; both in us."""
 
 SHARE = 0.6
 """Compiled programs are dropped when this share of the granted mappings is in use."""
@@ -88,6 +98,32 @@ def random_key(seed: int) -> jax.Array:
     """Return the random key of a checked seed; raise `RuntimeError` as `refuse_forked` does."""
     refuse_forked()
     return jax.random.key(seed)
+
+
+def show_cores() -> None:
+    """Make every core of the CPU a device of JAX, unless a number of devices was chosen before.
+
+    It can be chosen afterwards, too, by `numpyro.set_host_device_count(n)`. JAX reads the number
+    when it first computes; this does nothing after that.
+    """
+    asked = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    asked |= jax.config.jax_num_cpu_devices >= 0  # pyright: ignore[reportAttributeAccessIssue]
+    if not asked and not xla_bridge.backends_are_initialized():
+        numpyro.util.set_host_device_count(num_cores())
+
+
+def num_cores() -> int:
+    """Return the number of cores that this process, and the container it is in, may use."""
+    has_affinity = hasattr(os, "sched_getaffinity")  # not on macOS and Windows
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    for read in (_QUOTA, _OLD_QUOTA):
+        try:
+            quota, period = (int(x) for path in read for x in path.read_text().split())
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+        if quota > 0:  # -1 stands for none
+            cores = min(cores, max(1, quota // period))
+    return cores
 
 
 def keep_programs() -> None:

@@ -10,7 +10,6 @@ after wrong input, 130 after an interrupt.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import inspect
 import os
@@ -24,7 +23,6 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import jax
 import numpy as np
 
 import bnp_models as bnp
@@ -444,22 +442,6 @@ def _progress(
     return Lines(sizes["num_warmup"] + sizes["num_samples"], terms, seconds)
 
 
-def _prepare(num_devices: int | None = None) -> None:
-    """Keep compiled programs; set the number of CPU devices, unless the environment does."""
-    keep_programs()
-    asked = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
-    default = jax.config.jax_num_cpu_devices < 0  # pyright: ignore[reportAttributeAccessIssue]
-    if num_devices is not None and default and not asked:
-        with contextlib.suppress(RuntimeError):  # JAX has started
-            jax.config.update("jax_num_cpu_devices", num_devices)
-
-
-def _num_cores(at_most: int) -> int:
-    """Return a number of CPU devices: one for each core, but `at_most` so many."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(cores or 1, max(at_most, 1))
-
-
 def _draw(draw: Callable[..., Fit], folder: Path, saved: Path, sizes: Mapping[str, Any]) -> int:
     """Draw, save and print, even if there are fewer draws than asked for; say how to go on."""
     from bnp_models.results.folder import save_run
@@ -491,7 +473,7 @@ def _run_options(options: dict[str, Any]) -> dict[str, Any]:
     """Take the options of `fit` out of all, with their defaults; read the others as values."""
     known = inspect.signature(bnp.fit).parameters
     run = {n: options.pop(n, p.default) for n, p in known.items() if p.kind is p.KEYWORD_ONLY}
-    _prepare(_num_cores(run["num_chains"]))  # before a prior is built
+    keep_programs()
     for name, value in options.items():
         if isinstance(value, str):
             options[name] = parse_value(_option(name), value)
@@ -568,11 +550,10 @@ def resume(run: Path, *, output: Path | None = None, **options: Any) -> int:
     output
         Where results go (RUN).
     """
-    _prepare()
+    keep_programs()
     inside = run / "checkpoint"
     saved = inside if has_checkpoint(inside) else run
     header = read_header(saved)
-    _prepare(header["num_devices"])  # another number would change the draws
     progress = _progress(header, from_description(header["model"]).terms, **options)
     draw = functools.partial(bnp.resume, saved, progress=progress)
     return _draw(draw, output or run, saved, header)
@@ -609,7 +590,7 @@ def evaluate(run: Path, data: Path, *, score: Sequence[str] = (), **options: Any
         npmi; of labels also score; of factors predict, and of counts also row_completion. May be
         repeated; by default the usual ones.
     """
-    _prepare()
+    keep_programs()
     found = _load(run, "evaluate", **_taken(_load, options))
     new = read_new(found, data, run, **_taken(read_new, options))
     usual = [name for name in found.default_scores if name in found.model.scores]
@@ -644,7 +625,7 @@ def transform(run: Path, data: Path, *, output: Path | None = None, **options: A
     """
     from bnp_models.results.document_tables import OF_PRIOR, unknown_text, without_words
 
-    _prepare()
+    keep_programs()
     found = _load(run, "transform", **_taken(_load, options))
     how_to_read = _taken(read_new, options)
     if wrong := options.keys() - inspect.signature(found.transform).parameters:
@@ -940,7 +921,7 @@ def demo(
 
     size = "hdp" if hdp else "quick" if quick else "usual"
     how = demo.SIZES[size]
-    _prepare(_num_cores(how.options["num_chains"]))
+    keep_programs()
     progress = _progress(how.options, how.model.terms, demo.SILENCE, **options)
     demo.run(demo.read(size), output, size=size, progress=progress)
     return 0

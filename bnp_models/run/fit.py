@@ -33,6 +33,7 @@ from bnp_models.run.system import Interrupt, Interrupted, Stopped, locked, make_
 
 __all__ = ["fit", "resume"]
 
+TOKENS_OF_PART = 2**14  # of a device that shares a chain: with fewer it is not worth its programs
 STRETCH_SECONDS = 1.0  # wanted length of a stretch; progress is shown after each stretch
 
 
@@ -95,10 +96,10 @@ def fit(
     progress
         Show a progress bar, or a `Progress` of your own.
     devices
-        JAX devices to use, by default all (the first one for a factor model). Chains are
-        divided over the devices. If there are fewer chains than devices, a parallel sweep of a
-        topic model also divides its documents over them. On a CPU JAX sees one device unless
-        `numpyro.set_host_device_count(n)` is called before anything else.
+        JAX devices to use, by default all. On a CPU each core is one, unless another number was
+        chosen, or JAX had computed something before `bnp_models` was imported. Chains are divided
+        over the devices. If there are fewer chains than devices, a parallel sweep of a topic model
+        also divides its documents over them; by default only into parts of at least 2**14 tokens.
     reading
         How the data were read from a file, in the form of JSON: stored with the draws and the
         checkpoint, so that later data can be read alike. The command line gives it.
@@ -160,11 +161,11 @@ def fit(
     chosen = [] if devices is None else arguments.sequence("devices", devices, what, some=True)
     for i, device in enumerate(chosen):
         arguments.instance(f"devices[{i}]", device, jax.Device, "a JAX device")
-    # Models without a parallel token sweep use one device by default, so that their draws do not
-    # depend on how many devices the machine has.
-    default = jax.devices() if model.can_divide_documents else jax.local_devices()[:1]
-    shares = model.shares_chains(kernel.options.schedule)
-    mesh = make_mesh(chosen or default, num_chains, divide_documents=shares)
+    available = chosen or jax.devices()
+    max_parts = len(available) if model.shares_chains(kernel.options.schedule) else 1
+    if not chosen and isinstance(data, Corpus) and jax.process_count() == 1:
+        max_parts = min(max_parts, max(1, data.num_tokens // TOKENS_OF_PART))
+    mesh = make_mesh(available, num_chains, max_parts)
     if folder is not None:
         processes.in_first(lambda: make_folder(folder))
     keep_programs()

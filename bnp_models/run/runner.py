@@ -99,18 +99,23 @@ class Stretch(NamedTuple):
     num_sweeps: int  # how many were made; fewer than asked for if a replay had less room
 
 
-def mesh_shape(num_devices: int, num_chains: int, divide_documents: bool) -> tuple[int, int]:
+def mesh_shape(num_devices: int, num_chains: int, max_parts: int) -> tuple[int, int]:
     """Return the number of devices that share the chains, and that share the documents of a chain.
 
-    If the chains can't be divided evenly, devices stay idle unless the schedule divides documents.
+    As many devices as possible have something to do, and then they share as many chains as
+    possible. The documents of a chain have at most `max_parts` parts.
     """
-    over_chains = math.gcd(num_chains, num_devices)
-    return over_chains, num_devices // over_chains if divide_documents else 1
+    shapes = [
+        (chains, min(num_devices // chains, max_parts))
+        for chains in range(1, min(num_chains, num_devices) + 1)
+        if num_chains % chains == 0
+    ]
+    return max(shapes, key=lambda shape: (math.prod(shape), shape))
 
 
-def make_mesh(devices: Devices, num_chains: int, divide_documents: bool) -> Mesh | None:
-    """Divide devices over chains first and then over lanes; return None for one device."""
-    shape = mesh_shape(len(devices), num_chains, divide_documents)
+def make_mesh(devices: Devices, num_chains: int, max_parts: int) -> Mesh | None:
+    """Divide devices as `mesh_shape` says; return None for one device."""
+    shape = mesh_shape(len(devices), num_chains, max_parts)
     if shape == (1, 1):
         return None
     grid = np.asarray(devices[: math.prod(shape)]).reshape(shape)

@@ -30,8 +30,9 @@ class OurChains:
         num_samples: int, record: bool = False, **options: Any,
     ):  # fmt: skip
         kernel = model.gibbs(**options)
-        lanes = model.shares_chains(kernel.options.schedule)
-        mesh = make_mesh(jax.local_devices(), len(keys), divide_documents=lanes)
+        devices = jax.local_devices()
+        shares = model.shares_chains(kernel.options.schedule)
+        mesh = make_mesh(devices, len(keys), len(devices) if shares else 1)
         self._runner = Runner(kernel, corpus, num_warmup, num_samples, mesh=mesh)
         self._state = self._runner.init(keys)
         self._record = record

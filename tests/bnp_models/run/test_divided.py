@@ -96,7 +96,7 @@ def test_draws_do_not_depend_on_the_number_of_devices(name):
 
 
 def runner(model, num_devices, schedule="parallel"):
-    mesh = make_mesh(jax.local_devices()[:num_devices], 1, True)
+    mesh = make_mesh(jax.local_devices()[:num_devices], 1, num_devices)
     kernel = model.gibbs(schedule=schedule, record=("topic_tokens",))
     return Runner(kernel, make_corpus(), 2, 4, 1, mesh)
 

@@ -35,7 +35,7 @@ model, chains = (bnp.LDA(4), 1) if own_model == "lda" else (bnp.HDPLDA(max_topic
 fit = bnp.fit(
     model, bnp.Corpus.from_ids(docs, num_words=12), schedule="parallel", num_chains=chains,
     num_warmup=2, num_samples=int(num_samples), seed=globals().get("seed", 3), progress=False,
-    record=["topic_tokens"],
+    record=["topic_tokens"], devices=jax.devices(),  # by default few tokens are not divided
     keep_states=2, checkpoint=folder or None, checkpoint_seconds=0.0,
 )
 assert fit.data.attrs["num_devices"] == 2

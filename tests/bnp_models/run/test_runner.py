@@ -376,22 +376,22 @@ class TestSlots:
 
 class TestDevices:
     @pytest.mark.parametrize(
-        ("num_chains", "divide_documents", "layout"),
+        ("num_chains", "max_parts", "layout"),
         [
-            (4, False, (2, 1)), (4, True, (2, 3)), (6, True, (6, 1)), (12, False, (6, 1)),
-            (1, True, (1, 6)), (5, True, (1, 6)), (1, False, (1, 1)), (5, False, (1, 1)),
+            (4, 1, (4, 1)), (4, 2, (4, 1)), (4, 6, (2, 3)), (6, 6, (6, 1)), (12, 1, (6, 1)),
+            (1, 6, (1, 6)), (1, 4, (1, 4)), (5, 6, (1, 6)), (5, 3, (5, 1)), (1, 1, (1, 1)),
         ],
     )  # fmt: skip
-    def test_layout_of_six(self, num_chains, divide_documents, layout):
-        assert mesh_shape(6, num_chains, divide_documents) == layout
+    def test_layout_of_six(self, num_chains, max_parts, layout):
+        assert mesh_shape(6, num_chains, max_parts) == layout
 
     @needs_two_devices
     def test_mesh(self):
         devices = jax.local_devices()[:2]
-        assert make_mesh(devices, 4, True).shape == {"chain": 2, "document": 1}
-        assert make_mesh(devices, 3, True).shape == {"chain": 1, "document": 2}
-        assert make_mesh(devices, 3, False) is None
-        assert make_mesh(devices[:1], 2, True) is None
+        assert make_mesh(devices, 4, 2).shape == {"chain": 2, "document": 1}
+        assert make_mesh(devices, 3, 2).shape == {"chain": 1, "document": 2}
+        assert make_mesh(devices, 3, 1) is None
+        assert make_mesh(devices[:1], 2, 1) is None
 
     @pytest.mark.slow
     @needs_two_devices
@@ -399,7 +399,7 @@ class TestDevices:
     def test_chains_over_devices(self, toy, tiny, max_topics):
         kernel = toy(gamma=6.0, max_topics=max_topics).gibbs(record=RECORD)
         expected, _ = run(Runner(kernel, tiny, 2, 4), [6])
-        mesh = make_mesh(jax.local_devices()[:2], 2, False)
+        mesh = make_mesh(jax.local_devices()[:2], 2, 1)
         found, state = run(Runner(kernel, tiny, 2, 4, 1, mesh), [2, 4])
         assert len(state.chain.z.sharding.device_set) == 2
         assert_equal(found, expected)
