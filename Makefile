@@ -29,7 +29,7 @@ unexport PYTHONPATH
 
 help:
 	@echo "make demo        install the project and run its demo; ARGS=--hdp for another model"
-	@echo "make readme      run the demo for the README: its picture, its numbers, docs/demo.json; its table of speed"
+	@echo "make readme      run the demo for the README: its picture, its numbers, docs/demo.json; all measured tables"
 	@echo "make test        check an installation: lint, types, fast tests, every schedule"
 	@echo "make test-all    everything: long statistical tests, wrong kernels, notebooks"
 	@echo "make test-fast   the tests that take seconds; ARGS='-k lda' goes to pytest, here and above"
@@ -48,7 +48,7 @@ demo: $(VENV)/.installed
 
 readme: $(VENV)/.installed
 	$(BIN)/python docs/readme_demo.py
-	$(BIN)/python docs/readme_speed.py
+	$(BIN)/python docs/measured_tables.py
 
 # What is compiled quickly, then what is compiled as users compile: one exact posterior for each
 # schedule of each model. The long statistical tests are marked "slow"; test-all has the notebooks, too.

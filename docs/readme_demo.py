@@ -42,18 +42,18 @@ def lines(found: dict[str, Any]) -> str:
     )
 
 
-def written(readme: str, begin: str = BEGIN, end: str = END) -> str:
-    """Return what the README holds between two marks."""
-    return readme.partition(begin)[2].partition(end)[0]
+def written(text: str, begin: str = BEGIN, end: str = END) -> str:
+    """Return what a page holds between two marks."""
+    return text.partition(begin)[2].partition(end)[0]
 
 
-def write(new: str, begin: str = BEGIN, end: str = END) -> None:
-    """Write lines of the README between two marks."""
-    readme = README.read_text(encoding="utf-8")
-    if begin not in readme or end not in readme:
-        raise SystemExit(f"{README} lacks the marks {begin!r} and {end!r}")
-    text = readme.replace(begin + written(readme, begin, end) + end, f"{begin}{new}{end}")
-    README.write_text(text, encoding="utf-8")
+def write(new: str, begin: str = BEGIN, end: str = END, page: Path = README) -> None:
+    """Write lines of a page between two marks."""
+    text = page.read_text(encoding="utf-8")
+    if begin not in text or end not in text:
+        raise SystemExit(f"{page} lacks the marks {begin!r} and {end!r}")
+    text = text.replace(begin + written(text, begin, end) + end, f"{begin}{new}{end}")
+    page.write_text(text, encoding="utf-8")
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     settings = dataclasses.replace(QUICK if options.quick else STANDARD, seed=options.seed)
     output = options.output or RESULTS / f"effects_{settings.size}.json"
-    begun, rows = time.perf_counter(), []
+    today, begun, rows = date.today().isoformat(), time.perf_counter(), []
     for length in settings.lengths:
         for size in (0.0, 1.0):
             rows += measure(settings, length, size)
@@ -150,6 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given += f" --seed {options.seed}" if options.seed else ""
     about = {
         "command": f"python experiments/effects.py{given}",
+        "begun": today,
         "settings": json.loads(json.dumps(dataclasses.asdict(settings))),
         "machine": machine(),
         "versions": versions([Path(__file__)]),

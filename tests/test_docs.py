@@ -6,7 +6,6 @@ A block of Python runs after those before it on the page. Some lines above a blo
 
 import importlib
 import inspect
-import json
 import re
 import sys
 import warnings
@@ -228,16 +227,39 @@ def test_table_of_checks_is_that_of_the_harness():
     assert f"the {reports} reports" in page
 
 
-def test_readme_has_the_measured_speed():
-    """The table is that of the results, and says so where the kernels have changed since then."""
-    made = module_of_docs("readme_speed")
-    run = json.loads(made.FILE.read_text(encoding="utf-8"))
-    readme = made.readme_demo.README.read_text(encoding="utf-8")
-    expected = made.lines(run, made.kernels())
-    found = made.readme_demo.written(readme, made.BEGIN, made.END)
-    assert found == expected, "run `python docs/readme_speed.py` and commit the README"
-    session = run["sessions"][-1]["versions"]
-    assert "kernels that have changed since then" in made.lines(run, "other")
-    for of_session in run["sessions"]:
-        of_session["versions"] = {**session, "kernels": "same"}
-    assert "with the present kernels" in made.lines(run, "same")
+class TestMeasured:
+    """What pages say of measurements is what the files say, and says how old it is."""
+
+    made = module_of_docs("measured_tables")
+
+    @pytest.fixture(params=made.PARTS, ids=lambda part: f"{part.page.name}-{part.name}")
+    def part(self, request):
+        return request.param
+
+    def test_pages_say_what_the_files_say(self, part):
+        page = part.page.read_text(encoding="utf-8")
+        expected = part.lines(self.made.present_kernels(), *part.read())
+        found = self.made.readme_demo.written(page, *part.marks())
+        assert found == expected, "run `python docs/measured_tables.py` and commit the pages"
+
+    def test_lines_say_if_the_kernels_have_changed(self, part):
+        files = part.read()
+        for file in files:
+            for run in (file, *file.get("sessions", ()), *file.get("runs", ())):
+                if "versions" in run:
+                    run["versions"]["kernels"] = "same"
+                    run["begun"] = "2000-01-01"
+        lines = [" ".join(part.lines(digest, *files).split()) for digest in ("same", "other")]
+        measured = ["Measured on 2000-01-01" in line for line in lines]
+        assert measured == [True, True]
+        assert ["and the present kernels." in line for line in lines] == [True, False]
+        assert ["kernels that have changed since then." in line for line in lines] == [False, True]
+
+    def test_tables_of_numbers_are_written_from_files(self):
+        """A column that is aligned at the right has numbers that somebody measured."""
+        for page in {self.made.README, *self.made.HOWTO.glob("*.md")}:
+            text = page.read_text(encoding="utf-8")
+            for part in self.made.PARTS:
+                if part.page == page:
+                    text = text.replace(self.made.readme_demo.written(text, *part.marks()), "")
+            assert not re.search(r"^\|.*-:", text, re.MULTILINE), page

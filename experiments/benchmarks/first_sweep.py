@@ -1,7 +1,6 @@
 """Seconds from the call of `fit` to the end of the first sweep, for each model, as users get them.
 
-    python experiments/benchmarks/first_sweep.py --output FILE      # measure these versions
-    python experiments/benchmarks/first_sweep.py --report FILES     # one table of several
+    python experiments/benchmarks/first_sweep.py --output FILE
 
 Every fit is in a process of its own, with the defaults, four chains and no flags. `cold`: no
 compiled program is kept from before. `warm`: a second process, for which the first one has kept
@@ -15,12 +14,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from study.files import read_json, write_bytes, write_json
+from study.files import write_json
 from study.machine import machine, versions
 
 __all__ = ["main"]
@@ -60,31 +60,29 @@ print(json.dumps({"seconds": progress.first, "device": jax.devices()[0].device_k
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and write a file, or write the table of several files."""
+    """Measure, print, and write a file."""
     parser = argparse.ArgumentParser(description="Seconds to the first sweep.")
-    parser.add_argument("--output", type=Path, help="JSON file; of --report, Markdown file")
+    parser.add_argument("--output", type=Path, help="JSON file")
     parser.add_argument("--models", help="names of models, with commas; all of them by default")
     parser.add_argument("--title", help="head of the column; the version of JAX by default")
-    parser.add_argument("--report", type=Path, nargs="+", help="files to make a table of")
     given = parser.parse_args(argv)
-    found = [read_json(path) for path in given.report or ()]
-    if not found:
-        found = [_measure(given.models, given.title)]
-        if given.output is not None:
-            write_json(given.output, found[0])
-    text = table(found)
-    if given.report and given.output is not None:
-        write_bytes(given.output, text.encode())
-    print(text, end="")
+    found = _measure(given.models, given.title)
+    if given.output is not None:
+        write_json(given.output, found)
     return 0
 
 
 def _measure(models: str | None, title: str | None) -> dict[str, Any]:
     about = versions([__file__])
-    out = {"title": title or f"JAX {about['jax']}", "versions": about, "machine": machine()}
-    out["load"] = list(os.getloadavg())
+    out: dict[str, Any] = {
+        "title": title or f"JAX {about['jax']}",
+        "begun": date.today().isoformat(),
+        "versions": about,
+        "machine": machine(),
+        "load": list(os.getloadavg()),
+        "seconds": {},
+    }
     names = models.split(",") if models else _names()
-    out["seconds"] = {}
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             found = [_fit(name, folder) for _ in ("cold", "warm")]
@@ -92,7 +90,7 @@ def _measure(models: str | None, title: str | None) -> dict[str, Any]:
         out["seconds"][name] = {
             way: round(one["seconds"], 2) for way, one in zip(("cold", "warm"), found, strict=True)
         }
-        print(name, out["seconds"][name], file=sys.stderr, flush=True)
+        print(name, out["seconds"][name], flush=True)
     return out
 
 
@@ -113,25 +111,6 @@ def _fit(name: str, folder: str) -> dict[str, Any]:
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def table(runs: Sequence[dict[str, Any]]) -> str:
-    """Return a Markdown table with two columns for each run, and a line on where it was made."""
-    heads = [f"{run['title']}, {way}" for run in runs for way in ("cold", "warm")]
-    lines = [f"| model | {' | '.join(heads)} |", f"|---|{'---:|' * len(heads)}"]
-    for name in runs[0]["seconds"]:
-        cells = [run["seconds"].get(name, {}).get(w) for run in runs for w in ("cold", "warm")]
-        shown = ["" if x is None else f"{x:.1f}" for x in cells]
-        lines.append(f"| {name} | {' | '.join(shown)} |")
-    lines.append("")
-    for run in runs:
-        about, where = run["versions"], run["machine"]
-        device = where["cpu"] if run["device"] == "cpu" else run["device"]
-        lines.append(
-            f"- {run['title']}: Python {about['python']}, jaxlib {about['jaxlib']}, "
-            f"{where['cores']} cores, {device}"
-        )
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,7 +35,7 @@ from bnp_kernels.tokens.layout import TOKEN_SWEEPS, Tokens, default_token_sweep,
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from study.machine import machine
+from study.machine import kernels, machine
 
 from benchmarks.bags import Bag, first, load, synthetic
 from benchmarks.settings import slots_for
@@ -61,7 +62,7 @@ class Kernel(NamedTuple):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, and print one JSON object; what happens meanwhile goes to standard error."""
-    s = _parse(argv)
+    s, begun = _parse(argv), date.today().isoformat()
     bag = _bag(s)
     rows, sweeps = [], []
     for row in _schedules(s, bag) if "schedules" in s.parts else ():
@@ -76,8 +77,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         "benchmark": "gpu",
         "device": jax.devices()[0].device_kind,
         "platform": jax.devices()[0].platform,
+        "begun": begun,
         "machine": machine(),
-        "versions": {"python": sys.version.split()[0], "jax": jax.__version__},
+        "versions": {
+            "python": sys.version.split()[0],
+            "jax": jax.__version__,
+            "kernels": kernels(Path(lda.__file__).parent),
+        },
         "settings": {name: value for name, value in vars(s).items() if name != "data"},
         "corpus": bag.describe(),
         "measurements": rows,

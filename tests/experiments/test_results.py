@@ -40,12 +40,10 @@ def test_tables_are_made_anew_from_the_json_file(load, tmp_path, name):
             assert path.read_text() == (RESULTS / file).read_text()
 
 
-def test_the_table_of_first_sweeps_is_made_anew(load, tmp_path):
-    paths = [str(RESULTS / f"first_sweep_{versions}.json") for versions in ("oldest", "newest")]
-    made = tmp_path / "first_sweep.md"
-    load("benchmarks.first_sweep").main(["--report", *paths, "--output", str(made)])
-    assert made.read_text() == (RESULTS / "first_sweep.md").read_text()
-    assert all(f"| {name} |" in made.read_text() for name in bnp.MODELS)
+@pytest.mark.parametrize("versions", ["oldest", "newest"])
+def test_first_sweeps_are_those_of_all_models(versions):
+    found = json.loads((RESULTS / f"first_sweep_{versions}.json").read_text())
+    assert found["seconds"].keys() == set(bnp.MODELS)
 
 
 @pytest.mark.parametrize("name", ["author_topic_standard", "factors_standard"])
