@@ -154,11 +154,12 @@ def split(bag: Bag, seed: int) -> Split:
     return Split(part(~of_test), *(part(np.sort(order[second == x])) for x in (False, True)))
 
 
-def to_corpus(bag: Bag) -> Any:
-    """Hand the arrays to the library."""
+def to_corpus(bag: Bag, **of_documents: Any) -> Any:
+    """Hand the arrays to the library, and `group` or `label` of each document."""
     import bnp_models as bnp
 
     return bnp.Corpus.from_arrays(
         bag.doc, bag.word, num_docs=bag.num_docs, num_words=bag.num_words,
         author_ptr=bag.author_ptr, author_idx=bag.author_idx,
+        **of_documents,
     )  # fmt: skip

@@ -6,6 +6,9 @@ table on standard error.
 
     python experiments/benchmarks/gpu.py --data FOLDER > gpu.json
 
+With `--output FILE` the file is written anew after each measurement, so that a time limit loses
+none. It says whether the measurements are `complete`.
+
 Needs JAX, jaxtyping, NumPy and `bnp_kernels`, nothing else of the library. Whole sweeps; compiling
 is timed apart. The sequential schedule goes token by token and is measured on the first documents
 only. Where there is no GPU, the Pallas kernel is interpreted, on still fewer documents.
@@ -35,6 +38,7 @@ from bnp_kernels.tokens.layout import TOKEN_SWEEPS, Tokens, default_token_sweep,
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from study.files import write_json
 from study.machine import kernels, machine
 
 from benchmarks.bags import Bag, first, load, synthetic
@@ -61,19 +65,11 @@ class Kernel(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, and print one JSON object; what happens meanwhile goes to standard error."""
+    """Measure, and print or write one JSON object; the rows also go to standard error."""
     s, begun = _parse(argv), date.today().isoformat()
     bag = _bag(s)
     rows, sweeps = [], []
-    for row in _schedules(s, bag) if "schedules" in s.parts else ():
-        rows.append(row)
-        print(json.dumps(row), file=sys.stderr, flush=True)
-    for row in _sweeps(s, bag) if "sweeps" in s.parts else ():
-        sweeps.append(row)
-        print(json.dumps(row), file=sys.stderr, flush=True)
-    if sweeps:
-        print(_table(sweeps), file=sys.stderr)
-    output = {
+    found = {
         "benchmark": "gpu",
         "device": jax.devices()[0].device_kind,
         "platform": jax.devices()[0].platform,
@@ -84,13 +80,26 @@ def main(argv: Sequence[str] | None = None) -> int:
             "jax": jax.__version__,
             "kernels": kernels(Path(lda.__file__).parent),
         },
-        "settings": {name: value for name, value in vars(s).items() if name != "data"},
+        "settings": {n: value for n, value in vars(s).items() if n not in ("data", "output")},
         "corpus": bag.describe(),
         "measurements": rows,
         "token_sweeps": sweeps,
         "record": {"tokens_per_second": RECORD, "of": "CuLDA_CGS, 1,024 topics, stale counts"},
+        "complete": False,
     }
-    print(json.dumps(output, indent=1))
+    for part, measure, kept in zip(PARTS, (_schedules, _sweeps), (rows, sweeps), strict=True):
+        for row in measure(s, bag) if part in s.parts else ():
+            kept.append(row)
+            print(json.dumps(row), file=sys.stderr, flush=True)
+            if s.output:
+                write_json(s.output, found)
+    if sweeps:
+        print(_table(sweeps), file=sys.stderr)
+    found["complete"] = True
+    if s.output:
+        write_json(s.output, found)
+    else:
+        print(json.dumps(found, indent=1))
     return 0
 
 
@@ -98,6 +107,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Throughput of the Gibbs kernels alone.")
     data = os.environ.get("BNP_DATA") or None
     parser.add_argument("--data", default=data, help="folder with nips12.npz; default: $BNP_DATA")
+    parser.add_argument("--output", type=Path, help="JSON file; otherwise it is printed")
     lists = {
         "parts": (PARTS, "what is measured"),
         "token-sweeps": (TOKEN_SWEEPS, "of the part sweeps"),
