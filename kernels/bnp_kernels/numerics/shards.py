@@ -11,7 +11,7 @@ number of devices only through the rounding of sums.
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -98,6 +98,21 @@ class Shards:
         every = lax.all_gather(x, self.axis_name)
         earlier = jnp.arange(len(every)) < lax.axis_index(self.axis_name)
         return jnp.tensordot(earlier.astype(x.dtype), every, 1)
+
+    def by_rows(self, function: Callable[..., Any], *tables: Array) -> Any:
+        """Compute rows of tables, each device some of them; return the rows of all.
+
+        `function` takes the number of its first row, and the rows of each table. It returns arrays
+        with as many rows.
+        """
+        if self.axis_name is None:
+            return function(0, *tables)
+        num_rows = len(tables[0])
+        share = -(-num_rows // lax.axis_size(self.axis_name))
+        first = lax.axis_index(self.axis_name) * share
+        row = jnp.minimum(first + jnp.arange(share), num_rows - 1)  # the last one again: padding
+        own = function(first, *(x.at[row].get(mode="promise_in_bounds") for x in tables))
+        return jax.tree.map(lambda x: lax.all_gather(x, self.axis_name, tiled=True)[:num_rows], own)
 
     def all_docs(self, x: Array) -> Array:
         """Return the rows of all documents, given those of this device."""

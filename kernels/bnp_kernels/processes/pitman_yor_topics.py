@@ -361,6 +361,7 @@ def _parallel_sweep(
     drawn = pitman_yor.draw_topics(
         key_topics, state.word_topic, state.tables, base, discount=state.discount,
         concentration=state.concentration, num_groups=num_groups, dirichlet=dirichlet,
+        shards=data.shards,
     )  # fmt: skip
     prior, prior_row = _prior_of_docs(state, data)
     (num_rows, num_topics), table_row = state.word_topic.shape, None
@@ -375,6 +376,7 @@ def _parallel_sweep(
     seated = pitman_yor.draw_tables(
         key_tables, word_topic, state.tables, base, drawn, ratios=_ratios(state, data),
         discount=state.discount, concentration=state.concentration, dirichlet=dirichlet,
+        shards=data.shards,
     )  # fmt: skip
     return state._replace(
         z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic, tables=seated.tables,
@@ -390,7 +392,7 @@ def draw_topics(
     drawn = pitman_yor.draw_topics(
         key_topics, state.word_topic, state.tables, _base(key_base, state, data),
         discount=state.discount, concentration=state.concentration,
-        num_groups=_num_groups(state, data), dirichlet=dirichlet,
+        num_groups=_num_groups(state, data), dirichlet=dirichlet, shards=data.shards,
     )  # fmt: skip
     return drawn.phi
 

@@ -227,14 +227,17 @@ def draw_rows(
 
 
 def draw_log_gamma_table(
-    rng_key: Key[Array, ""], concentration: Float[Array, "R K"]
+    rng_key: Key[Array, ""],
+    concentration: Float[Array, "R K"],
+    first_row: Int[Array, ""] | int = 0,
 ) -> Float[Array, "R K"]:
     """Draw the log of Gamma(concentration, 1) for every cell of a table, -inf where it is 0.
 
-    As `draw_log_gamma`, for large tables: cell (r, k) is drawn from the counter (k, r).
+    As `draw_log_gamma`, for large tables: cell (r, k) is drawn from the counter (k, r). Rows are
+    numbered from `first_row`.
     """
     draw = vectorise_if(concentration.size < LARGE_TABLE, _draw_table)
-    return draw(rng_key, concentration, jnp.uint32(0))
+    return draw(rng_key, concentration, jnp.asarray(first_row, jnp.uint32))
 
 
 def _draw_table(rng_key, concentration, first_row):

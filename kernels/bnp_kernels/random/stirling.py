@@ -151,6 +151,7 @@ def draw_seating(
     customers: Int[Array, "R K"],
     log_weight: Float[Array, "R K"],
     near: Int[Array, "R K"],
+    first_row: Int[Array, ""] | int = 0,
 ) -> Seated:
     r"""Draw the number of tables of each cell: $p(t) \propto S^n_t w^t$, t = 1 .. n.
 
@@ -164,6 +165,8 @@ def draw_seating(
         log w of each cell, in nats.
     near
         Where to begin: the draw is soonest done if the number of tables is near this.
+    first_row
+        Number of the first row, where these are some rows of a table.
 
     Returns
     -------
@@ -210,7 +213,8 @@ def draw_seating(
 
     has_choice = (customers >= 2).astype(jnp.float32)  # others have the tables that they start with
     walk = _Walk(has_choice, has_choice, jnp.where(customers > 0, start, 0))
-    cells = jnp.arange(customers.shape[0]), customers, weight, start
+    cell = first_row * shape[1] + jnp.arange(customers.shape[0])
+    cells = cell, customers, weight, start
     walk = repeat(advance, lambda walk: (walk.up > 0) | (walk.down > 0), walk, cells)
     overflow = (walk.draw == 0) & (customers > 0)
     return Seated(jnp.where(overflow, 1, walk.draw).reshape(shape), overflow.any())

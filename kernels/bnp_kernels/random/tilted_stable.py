@@ -44,7 +44,10 @@ class _Sum(NamedTuple):
 
 
 def draw_log_tilted_stable(
-    rng_key: Key[Array, ""], discount: ScalarLike, log_c: Float[Array, "R K"]
+    rng_key: Key[Array, ""],
+    discount: ScalarLike,
+    log_c: Float[Array, "R K"],
+    first_row: Int[Array, ""] | int = 0,
 ) -> Float[Array, "R K"]:
     r"""Draw the log of $\mathrm{TS}(a, c)$ for every cell, exactly.
 
@@ -54,6 +57,8 @@ def draw_log_tilted_stable(
         The index a, in (0, 1).
     log_c
         Log of c, finite.
+    first_row
+        Number of the first row, where these are some rows of a table.
 
     Notes
     -----
@@ -62,6 +67,7 @@ def draw_log_tilted_stable(
     """
     a, log_c, shape = jnp.float32(discount), log_c.reshape(-1), log_c.shape
     num_cells, is_large = log_c.shape[0], log_c > jnp.log(float(_MOST_PIECES))
+    first = first_row * shape[1]
     pieces = jnp.ceil(jnp.exp(jnp.minimum(log_c, 5.0))).astype(jnp.int32)
     pieces = jnp.where(is_large, 0, jnp.clip(pieces, 1, _MOST_PIECES))
 
@@ -74,8 +80,10 @@ def draw_log_tilted_stable(
 
     start = _Sum(jnp.full(num_cells, -jnp.inf), pieces)
     of_piece = log_c - jnp.log(jnp.maximum(pieces, 1).astype(jnp.float32))
-    total = repeat(add, lambda total: total.pieces > 0, start, (jnp.arange(num_cells), of_piece))
-    large = _draw_large(rng_key, a, pack(is_large, num_cells), log_c, is_large.sum())
+    total = repeat(
+        add, lambda total: total.pieces > 0, start, (first + jnp.arange(num_cells), of_piece)
+    )
+    large = _draw_large(rng_key, a, pack(is_large, num_cells), log_c, is_large.sum(), first)
     return jnp.where(is_large, large, total.log_value).reshape(shape)
 
 
@@ -118,7 +126,7 @@ def _kanter(rng_key, cell, number, a, log_c):
     return jnp.where(accepted, scaled, jnp.inf) / a  # ends in a division, which XLA computes once
 
 
-def _draw_large(rng_key, a, cells, log_c, number) -> Float[Array, " cells"]:
+def _draw_large(rng_key, a, cells, log_c, number, first) -> Float[Array, " cells"]:
     """Draw for the first `number` of these cells, side by side in lanes; 0 elsewhere.
 
     A lane proposes for its cell until a proposal is accepted, and goes on to its next cell.
@@ -132,7 +140,9 @@ def _draw_large(rng_key, a, cells, log_c, number) -> Float[Array, " cells"]:
         place, attempt, drawn = carry
         here = cells.at[jnp.minimum(place, num_cells - 1)].get(mode="promise_in_bounds")
         here = jnp.minimum(here, num_cells - 1)
-        bits = [x for block in range(2, 6) for x in random_bits(rng_key, here, attempt, block)]
+        bits = [
+            x for block in range(2, 6) for x in random_bits(rng_key, first + here, attempt, block)
+        ]
         size = log_c.at[here].get(mode="promise_in_bounds")
         value, accepted = _devroye(a, size, *map(to_uniform, bits[:7]))
         accepted = (place < last) & accepted

@@ -84,3 +84,21 @@ class TestTwoDevices:
         x = np.array([[1, 2], [10, 20]])
         np.testing.assert_array_equal(on_two(SHARDS.total, x), [[11, 22], [11, 22]])
         np.testing.assert_array_equal(on_two(SHARDS.before, x), [[0, 0], [1, 2]])
+
+
+@needs_two_devices
+@pytest.mark.parametrize("num_rows", [1, 5, 6])
+def test_devices_share_the_rows_of_a_table(num_rows):
+    table = jnp.arange(2.0 * num_rows).reshape(num_rows, 2)
+
+    def number(first, rows):
+        return rows * 100 + (first + jnp.arange(len(rows)))[:, None]
+
+    expected = number(0, table)
+    np.testing.assert_array_equal(ONE_DEVICE.by_rows(number, table), expected)
+    found = on_two(lambda _: SHARDS.by_rows(number, table), jnp.zeros(2), out=P())
+    np.testing.assert_array_equal(found, expected)
+    half = on_two(
+        lambda _: SHARDS.by_rows(lambda _, x: 0 * x + len(x), table), jnp.zeros(2), out=P()
+    )
+    assert (half == -(-num_rows // 2)).all()
