@@ -21,8 +21,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Int
 
 __all__ = [
-    "ONE_DEVICE", "ONE_PART", "DeviceParts", "Shards", "bounds_of_tokens", "divide", "every_part",
-    "spread",
+    "ONE_DEVICE", "ONE_PART", "DeviceParts", "Shards", "bounds_of_tokens", "by_rows", "divide",
+    "every_part", "spread",
 ]  # fmt: skip
 
 
@@ -99,21 +99,6 @@ class Shards:
         earlier = jnp.arange(len(every)) < lax.axis_index(self.axis_name)
         return jnp.tensordot(earlier.astype(x.dtype), every, 1)
 
-    def by_rows(self, function: Callable[..., Any], *tables: Array) -> Any:
-        """Compute rows of tables, each device some of them; return the rows of all.
-
-        `function` takes the number of its first row, and the rows of each table. It returns arrays
-        with as many rows.
-        """
-        if self.axis_name is None:
-            return function(0, *tables)
-        num_rows = len(tables[0])
-        share = -(-num_rows // lax.axis_size(self.axis_name))
-        first = lax.axis_index(self.axis_name) * share
-        row = jnp.minimum(first + jnp.arange(share), num_rows - 1)  # the last one again: padding
-        own = function(first, *(x.at[row].get(mode="promise_in_bounds") for x in tables))
-        return jax.tree.map(lambda x: lax.all_gather(x, self.axis_name, tiled=True)[:num_rows], own)
-
     def all_docs(self, x: Array) -> Array:
         """Return the rows of all documents, given those of this device."""
         return self._gather(x, self.doc_bounds, self.num_docs)
@@ -145,6 +130,22 @@ def _cut(x: Array, bounds: Array, places: int, shards: Shards) -> Array:
     found = x.at[bounds[device] + item].get(mode="clip")
     inside = item < bounds[device + 1] - bounds[device]
     return jnp.where(inside.reshape(-1, *[1] * (x.ndim - 1)), found, 0)
+
+
+def by_rows(axis_name: str | None, function: Callable[..., Any], *tables: Array) -> Any:
+    """Compute rows of tables, each device of an axis some of them; return the rows of all.
+
+    `function` takes the number of its first row, and the rows of each table. It returns arrays with
+    as many rows. Without a name there is one device.
+    """
+    if axis_name is None:
+        return function(0, *tables)
+    num_rows = len(tables[0])
+    share = -(-num_rows // lax.axis_size(axis_name))
+    first = lax.axis_index(axis_name) * share
+    row = jnp.minimum(first + jnp.arange(share), num_rows - 1)  # the last one again: padding
+    own = function(first, *(x.at[row].get(mode="promise_in_bounds") for x in tables))
+    return jax.tree.map(lambda x: lax.all_gather(x, axis_name, tiled=True)[:num_rows], own)
 
 
 ONE_DEVICE = Shards()

@@ -35,7 +35,7 @@ from jaxtyping import Array, Float, Int, Key
 from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.densities import log_gamma_prior, log_rising
 from bnp_kernels.numerics.loops import most_of_any_chain
-from bnp_kernels.numerics.shards import ONE_DEVICE, Shards
+from bnp_kernels.numerics.shards import by_rows
 from bnp_kernels.numerics.sums import sum_pairwise, sum_rows
 from bnp_kernels.random import bits, stirling
 from bnp_kernels.random.bits import random_bits, to_uniform
@@ -161,7 +161,7 @@ def draw_topics(
     concentration: Float[Array, " K"],
     num_groups: int = 1,
     dirichlet: bool = False,
-    shards: Shards = ONE_DEVICE,
+    axis_name: str | None = None,
 ) -> Drawn:
     r"""Draw the topics given their tables.
 
@@ -173,10 +173,10 @@ def draw_topics(
       \mu_w (1 + y) \sim \mathrm{Gamma}(m_w - a t_w) + \mathrm{TS}(a, X (1 + y)^a H_w),$$
 
     and $\phi = \mu / \sum_w \mu_w$. `dirichlet` says that the discount is 0: then
-    $\phi \sim \mathrm{Dir}(m + b H)$. Devices that share the documents also share the rows.
+    $\phi \sim \mathrm{Dir}(m + b H)$. `axis_name` is that of devices which share the rows.
     """
     shape = num_groups, -1, customers.shape[1]
-    draw = partial(_draw_dirichlet if dirichlet else _draw, shards=shards)
+    draw = partial(_draw_dirichlet if dirichlet else _draw, axis_name=axis_name)
     draw = vectorise_if(customers.size < LARGE_TABLE, draw)
     key_m, key_b, key_size, key_stable, key_gamma = bits.split(rng_key, 5)
     customers, tables = customers.reshape(shape), tables.reshape(shape)
@@ -209,14 +209,14 @@ def _draw_log_rate(rng_key, all_customers, log_total):
     return jnp.where(all_customers > 0, jax.nn.softplus(log_y - log_total), 0.0)
 
 
-def _draw(key_stable, key_gamma, customers, tables, base, log_size, discount, *, shards):
+def _draw(key_stable, key_gamma, customers, tables, base, log_size, discount, *, axis_name):
     def of_rows(first, log_c, shape):
         jumps = draw_log_tilted_stable(key_stable, discount, log_c, first)
         return jumps, draw_log_gamma_table(key_gamma, shape, first)
 
     log_c = log_size[:, None] + jnp.log(base)
     shape = jnp.where(customers > 0, customers - discount * tables, 0.0)
-    drawn = shards.by_rows(of_rows, *(x.reshape(-1, x.shape[2]) for x in (log_c, shape)))
+    drawn = by_rows(axis_name, of_rows, *(x.reshape(-1, x.shape[2]) for x in (log_c, shape)))
     jumps, at_tables = (x.reshape(customers.shape) for x in drawn)
     top = jnp.maximum(jumps.max(axis=1), at_tables.max(axis=1))
     mu = jnp.exp(jumps - top[:, None]) + jnp.exp(at_tables - top[:, None])
@@ -225,12 +225,12 @@ def _draw(key_stable, key_gamma, customers, tables, base, log_size, discount, *,
     return mu / total[:, None], jnp.log(total) + top
 
 
-def _draw_dirichlet(key_gamma, customers, base, concentration, *, shards):
+def _draw_dirichlet(key_gamma, customers, base, concentration, *, axis_name):
     def of_rows(first, shape):
         return draw_log_gamma_table(key_gamma, shape, first)
 
     shape = (customers + concentration * base).reshape(-1, customers.shape[2])
-    log_mu = shards.by_rows(of_rows, shape).reshape(customers.shape)
+    log_mu = by_rows(axis_name, of_rows, shape).reshape(customers.shape)
     mu = jnp.exp(log_mu - log_mu.max(axis=1, keepdims=True))
     return mu / jax.vmap(sum_rows)(mu)[:, None]
 
@@ -246,7 +246,7 @@ def draw_tables(
     discount: Array,
     concentration: Float[Array, " K"],
     dirichlet: bool = False,
-    shards: Shards = ONE_DEVICE,
+    axis_name: str | None = None,
 ) -> stirling.Seated:
     r"""Draw all tables after tokens have moved, given what `draw_topics` drew.
 
@@ -267,16 +267,16 @@ def draw_tables(
         log_weight = jnp.log(discount) + drawn.log_size + discount * (log_rate - drawn.log_rate)
         log_weight = log_weight[:, None]
     log_weight = (jnp.log(base).reshape(shape) + log_weight).reshape(base.shape)
-    draw = vectorise_if(customers.size < LARGE_TABLE, partial(_draw_tables, shards=shards))
+    draw = vectorise_if(customers.size < LARGE_TABLE, partial(_draw_tables, axis_name=axis_name))
     return draw(key_tables, ratios, customers, log_weight, near)
 
 
-def _draw_tables(rng_key, ratios, customers, log_weight, near, *, shards):
-    def of_rows(first, *rows):
-        seated = stirling.draw_seating(rng_key, ratios, *rows, first)
+def _draw_tables(rng_key, ratios, customers, log_weight, near, *, axis_name):
+    def of_rows(first, customers, log_weight, near):
+        seated = stirling.draw_seating(rng_key, ratios, customers, log_weight, near, first)
         return seated.tables, jnp.broadcast_to(seated.overflow, len(seated.tables))
 
-    tables, overflow = shards.by_rows(of_rows, customers, log_weight, near)
+    tables, overflow = by_rows(axis_name, of_rows, customers, log_weight, near)
     return stirling.Seated(tables, overflow.any())
 
 

@@ -361,7 +361,7 @@ def _parallel_sweep(
     drawn = pitman_yor.draw_topics(
         key_topics, state.word_topic, state.tables, base, discount=state.discount,
         concentration=state.concentration, num_groups=num_groups, dirichlet=dirichlet,
-        shards=data.shards,
+        axis_name=data.shards.axis_name,
     )  # fmt: skip
     prior, prior_row = _prior_of_docs(state, data)
     (num_rows, num_topics), table_row = state.word_topic.shape, None
@@ -376,7 +376,7 @@ def _parallel_sweep(
     seated = pitman_yor.draw_tables(
         key_tables, word_topic, state.tables, base, drawn, ratios=_ratios(state, data),
         discount=state.discount, concentration=state.concentration, dirichlet=dirichlet,
-        shards=data.shards,
+        axis_name=data.shards.axis_name,
     )  # fmt: skip
     return state._replace(
         z=z, doc_topic=doc_topic, word_topic=word_topic, topic=topic, tables=seated.tables,
@@ -392,7 +392,8 @@ def draw_topics(
     drawn = pitman_yor.draw_topics(
         key_topics, state.word_topic, state.tables, _base(key_base, state, data),
         discount=state.discount, concentration=state.concentration,
-        num_groups=_num_groups(state, data), dirichlet=dirichlet, shards=data.shards,
+        num_groups=_num_groups(state, data), dirichlet=dirichlet,
+        axis_name=data.shards.axis_name,
     )  # fmt: skip
     return drawn.phi
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from bnp_kernels.numerics.shards import ONE_DEVICE, Shards, divide, spread
+from bnp_kernels.numerics.shards import ONE_DEVICE, Shards, by_rows, divide, spread
 
 needs_two_devices = pytest.mark.skipif(jax.device_count() < 2, reason="needs two devices")
 DOC_BOUNDS, TOKEN_BOUNDS = np.array([0, 3, 5], np.int32), np.array([0, 4, 10], np.int32)
@@ -95,10 +95,8 @@ def test_devices_share_the_rows_of_a_table(num_rows):
         return rows * 100 + (first + jnp.arange(len(rows)))[:, None]
 
     expected = number(0, table)
-    np.testing.assert_array_equal(ONE_DEVICE.by_rows(number, table), expected)
-    found = on_two(lambda _: SHARDS.by_rows(number, table), jnp.zeros(2), out=P())
+    np.testing.assert_array_equal(by_rows(None, number, table), expected)
+    found = on_two(lambda _: by_rows("s", number, table), jnp.zeros(2), out=P())
     np.testing.assert_array_equal(found, expected)
-    half = on_two(
-        lambda _: SHARDS.by_rows(lambda _, x: 0 * x + len(x), table), jnp.zeros(2), out=P()
-    )
+    half = on_two(lambda _: by_rows("s", lambda _, x: 0 * x + len(x), table), jnp.zeros(2), out=P())
     assert (half == -(-num_rows // 2)).all()
