@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bnp_models.base.other_packages import show_cores
+from bnp_models.base.tempering import Tempering
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.corpus_writer import CorpusWriter
 from bnp_models.data.package_docs import load_package_docs
@@ -72,6 +73,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "Sources",
     "OneVsRestFit",
     "SupervisedFit",
+    "Tempering",
     "TopicFit",
     "Transform",
     "choose_num_topics",

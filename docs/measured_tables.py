@@ -88,12 +88,13 @@ def mixing(kernels: str, run: dict[str, Any]) -> str:
             f"{float(one['largest_Rhat']):.3f} (`{one['of']}`)",
             f"{int(one['smallest_ESS']):,} (`{one['ESS_of']}`)",
             f"{other['pass_both_limits']} of {other['functionals']}",
+            one["round_trips"],
             one["verdict"],
         ]
         for one, other in found
     ]
     heads = ["corpus", "tokens", "model", "sweeps", "seconds", "largest R-hat", "smallest ESS"]
-    heads += ["functionals that pass", "verdict"]
+    heads += ["functionals that pass", "round trips", "verdict"]
     return _table(heads, rows) + _measured(kernels, *_sessions(run, run["cells"].values()))
 
 
@@ -205,17 +206,21 @@ PARTS = (
 
 
 def _measured(kernels: str, *runs: dict[str, Any]) -> str:
-    """Say when and where the first run was made, and if all have the digest of these kernels."""
-    run = runs[0]
+    """Say when and where the runs were made, and if all have the digest of these kernels."""
+    places = " and ".join(dict.fromkeys(map(_when_and_where, runs)))
+    same = all(each["versions"].get("kernels") == kernels for each in runs)
+    since = "the present kernels" if same else "kernels that have changed since then"
+    jax = " and ".join(dict.fromkeys(run["versions"]["jax"] for run in runs))
+    return "\n" + _prose(f"Measured {places}, with JAX {jax} and {since}.")
+
+
+def _when_and_where(run: dict[str, Any]) -> str:
     when = f"on {run['begun']}" if "begun" in run else "on a day that was not recorded,"
     machine = run["machine"]
     where = f"{run.get('cores', machine['cores'])} cores of {_an(machine['cpu'])}"
     if run.get("device", "cpu") != "cpu":
         where = f"one {run['device']}"
-    same = all(each["versions"].get("kernels") == kernels for each in runs)
-    since = "the present kernels" if same else "kernels that have changed since then"
-    versions = f"JAX {run['versions']['jax']} and {since}"
-    return "\n" + _prose(f"Measured {when} on {where}, with {versions}.")
+    return f"{when} on {where}"
 
 
 def _an(name: str) -> str:

@@ -6,15 +6,19 @@ Four chains with the default schedule and the default, overdispersed starts are 
 label-free scalars that `fit.convergence()` looks at, and by all functionals of
 `fit.functionals()`, with the same limits (R-hat of 1.01, 400 effective draws over all chains). One
 corpus is drawn from the program of LDA. The other one is a sample of a real corpus, 300 of the blog
-entries of KOS. With three topics its chains mix, with more they do not.
+entries of KOS. With three topics its chains mix, with more they do not. Tempered chains run beside
+plain ones that take as long.
 
 Seconds run from the call of `fit` to its return; compiling counts, and nothing is compiled before.
 """
 
+import contextlib
 import dataclasses
+import json
 import os
+import re
+import shutil
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,6 +34,8 @@ from study.report import Table, head, write_report
 __all__ = ["QUICK", "STANDARD", "Settings", "cells", "main", "report", "row"]
 
 MAX_RHAT, MIN_ESS = 1.01, 400
+MIN_DRAWS = 8  # of a small run
+TEMPERED = ("barrier", "ladder", "round_trips")
 TITLE = "Corpora on which chains mix"
 
 
@@ -38,10 +44,15 @@ class Fit(NamedTuple):
 
     model: str
     parameters: Mapping[str, float | str]
-    sweeps: tuple[int, int]  # warm-up and draws of the standard size
+    sweeps: tuple[int, int]  # warm-up and draws of the standard size; scans of tempered chains
+    tempering: Mapping[str, Any] = {}
+    options: Mapping[str, Any] = {}  # of the chains
+    thinning: int = 1
 
 
 LEARNED = {"alpha": "prior", "beta": "prior"}
+SEQUENTIAL = {"schedule": "sequential"}
+TEN_TOPICS = {"num_topics": 10, "alpha": 0.1, "beta": 0.01}
 FITS = {
     "synthetic": (
         Fit("LDA", {"num_topics": 5, **LEARNED}, (1000, 10000)),
@@ -53,13 +64,17 @@ FITS = {
         Fit("LDA", {"num_topics": 4, **LEARNED}, (1000, 20000)),
     ),
     "kos-many": (
-        Fit("LDA", {"num_topics": 10, "alpha": 0.1, "beta": 0.01}, (1000, 20000)),
+        Fit("LDA", TEN_TOPICS, (1000, 20000)),
         Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.05}, (1000, 4000)),
     ),
+    "tempered": (
+        Fit("LDA", TEN_TOPICS, (2000, 24000), {"num_replicas": 24}, SEQUENTIAL, thinning=10),
+        Fit("LDA", TEN_TOPICS, (1000, 300000), thinning=100),
+    ),
 }
-"""By part. The last one has the settings that are usual for topics that people read."""
+"""By part. The last two have the settings that are usual for topics that people read."""
 
-DATA: dict[str, str] = dict.fromkeys(("kos", "kos-many"), "kos.npz")
+DATA: dict[str, str] = dict.fromkeys(("kos", "kos-many", "tempered"), "kos.npz")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,15 +118,26 @@ def drawn_from_lda(settings: Settings) -> Any:
 
 def sample_of(path: Path, settings: Settings) -> Any:
     """Return some documents of a corpus, with its most frequent words."""
-    from bnp_models.data.readers import read_npz
-
-    corpus = read_npz(path)
-    rng = np.random.default_rng(settings.corpus_seed)
-    chosen = rng.permutation(corpus.num_docs)[: settings.documents]
-    sample = corpus.select(np.sort(chosen)).prune(min_df=5, max_df=0.3)
+    chosen = _documents_of(path, settings, 0, settings.documents)
+    sample = chosen.prune(min_df=5, max_df=0.3)
     count = np.bincount(np.asarray(sample.word), minlength=sample.num_words)
     frequent = np.sort(np.argsort(-count, kind="stable")[: settings.words])
     return sample.with_vocabulary([sample.vocabulary[v] for v in frequent])
+
+
+def others_of(path: Path, settings: Settings, sample: Any, number: int) -> Any:
+    """Return documents of the corpus that are not in its sample, with the words of the sample."""
+    others = _documents_of(path, settings, settings.documents, number)
+    return others.with_vocabulary(sample.vocabulary)
+
+
+def _documents_of(path: Path, settings: Settings, first: int, number: int) -> Any:
+    """Return some documents of a corpus that is shuffled, from one on, in their old order."""
+    from bnp_models.data.readers import read_npz
+
+    corpus = read_npz(path)
+    order = np.random.default_rng(settings.corpus_seed).permutation(corpus.num_docs)
+    return corpus.select(np.sort(order[first : first + number]))
 
 
 def model_of(fit: Fit) -> Any:
@@ -124,34 +150,45 @@ def model_of(fit: Fit) -> Any:
     return getattr(bnp, fit.model)(**given)
 
 
-def cells(settings: Settings, folder: str | None) -> Iterator[Cell]:
-    """Return a cell per fit."""
+def cells(settings: Settings, folder: str | None, output: Path) -> Iterator[Cell]:
+    """Return a cell per fit. Where it was interrupted, a fit goes on from a folder beside the file.
+
+    The seconds of a fit that went on are those of all its sessions.
+    """
     for part, fits in FITS.items():
         file = Path(folder) / DATA[part] if folder and part in DATA else None
         data = "synthetic" if file is None else file.stem
         for fit in fits:
             sweeps = fit.sweeps[0] // settings.shorter, fit.sweeps[1] // settings.shorter
             detail = {**fit.parameters, "num_warmup": sweeps[0], "num_samples": sweeps[1]}
-            yield Cell(
-                part, fit.model, partial(_measure, settings, file, fit, sweeps), data,
-                detail, chain_seed=settings.seed,
-            )  # fmt: skip
+            detail |= {**fit.tempering, **fit.options}
+            thinning = min(fit.thinning, max(1, sweeps[1] // MIN_DRAWS))
+            if thinning > 1:
+                detail["thinning"] = thinning
+            cell = Cell(part, fit.model, dict, data, detail, chain_seed=settings.seed)
+            run = output.with_suffix("") / re.sub(r"[^\w.=-]+", "_", cell.key)
+            measure = partial(_measure, settings, file, fit, sweeps, thinning, run)
+            yield dataclasses.replace(cell, measure=measure)
 
 
 def _measure(
-    settings: Settings, file: Path | None, fit: Fit, sweeps: tuple[int, int]
-) -> dict[str, Any]:
+    settings: Settings, file: Path | None, fit: Fit, sweeps: tuple[int, int], thinning: int,
+    run: Path,
+) -> dict[str, Any]:  # fmt: skip
     """Fit, and judge all chains by scalars and by functionals."""
     import bnp_models as bnp
 
     corpus = drawn_from_lda(settings) if file is None else sample_of(file, settings)
-    begun = time.perf_counter()
+    tempering = bnp.Tempering(**fit.tempering) if fit.tempering else None
+    options: dict[str, Any] = {} if tempering is None else {"tempering": tempering}
+    run.parent.mkdir(exist_ok=True)
     made = bnp.fit(
         model_of(fit), corpus, num_warmup=sweeps[0], num_samples=sweeps[1],
-        num_chains=settings.num_chains, keep_states=min(settings.keep_states, sweeps[1]),
-        seed=settings.seed, progress=False,
+        num_chains=settings.num_chains, thinning=thinning,
+        keep_states=min(settings.keep_states, sweeps[1] // thinning), seed=settings.seed,
+        checkpoint=run, progress=False, **fit.options, **options,
     )  # fmt: skip
-    seconds = time.perf_counter() - begun
+    seconds = float(made.data["history"]["seconds"][-1])
     found = made.convergence(max_rhat=MAX_RHAT, min_ess_per_chain=MIN_ESS / settings.num_chains)
     agreed = made.functionals(max_rhat=MAX_RHAT).table.drop(index="scalars", level="kind")
     lp = made.data["sample_stats"]["lp"].transpose("chain", "draw").to_numpy()
@@ -166,9 +203,13 @@ def _measure(
         "scalars": _records(found.table, "rhat", "ess_bulk", "ess_tail", "mean"),
         "functionals": _records(agreed, "rhat", "ess"),
         "kept_states": made.states.sizes["draw"],
-        "lp_sweeps": (shown + 1).tolist(),
+        **{name: json.loads(made.data.attrs[name]) for name in TEMPERED if name in made.data.attrs},
+        "lp_sweeps": ((shown + 1) * thinning).tolist(),
         "lp": np.round(lp[:, shown].astype(float), 1).tolist(),
     }
+    shutil.rmtree(run)
+    with contextlib.suppress(OSError):  # there are runs of other processes
+        run.parent.rmdir()
     return {**result, "summary": found.summary}
 
 
@@ -187,11 +228,13 @@ def row(record: Mapping[str, Any]) -> dict[str, Any]:
         "corpus": record["data"],
         **{name: record[name] for name in ("documents", "tokens", "words")},
         "model": model_words(record),
-        "sweeps": f"{record['num_warmup']} + {record['num_samples']}",
+        "sweeps": sweep_words(record),
         "seconds": record["seconds"],
         "seconds_compiling": record["compile_seconds"],
         "scalars": ", ".join(scalars["name"]),
         **_worst(scalars, np.minimum(scalars["ess_bulk"], scalars["ess_tail"])),
+        "round_trips": ", ".join(map(str, record.get("round_trips", []))),
+        "barrier": ", ".join(f"{x:.1f}" for x in record.get("barrier", [])),
         "verdict": record["verdict"],
     }
 
@@ -223,7 +266,15 @@ def model_words(record: Mapping[str, Any]) -> str:
     """Say the model and its hyperparameters."""
     names = ("num_topics", "alpha", "gamma", "beta")
     given = [f"{'K' if n == 'num_topics' else n} {record[n]}" for n in names if n in record]
-    return f"{record['method']}, {', '.join(given)}"
+    tempered = ", tempered" if "round_trips" in record else ""
+    return f"{record['method']}, {', '.join(given)}{tempered}"
+
+
+def sweep_words(record: Mapping[str, Any]) -> str:
+    """Say the numbers of sweeps of the warm-up and afterwards, or of scans of replicas."""
+    numbers = f"{record['num_warmup']} + {record['num_samples']}"
+    replicas = record.get("num_replicas")
+    return numbers if replicas is None else f"{numbers} scans of {replicas} replicas"
 
 
 def report(run: dict[str, Any], output: Path) -> str:
@@ -238,8 +289,9 @@ def report(run: dict[str, Any], output: Path) -> str:
     draw(panels, output.with_suffix(".png"))
     made = run["settings"]
     about = (
-        f"{made['num_chains']} chains, the default schedule and starts. Limits: R-hat at most "
-        f"{MAX_RHAT}, and at least {MIN_ESS} effective draws of all chains together. Seconds run "
+        f"{made['num_chains']} chains, the default schedule (but tempered chains sweep "
+        f"sequentially) and starts. Limits: R-hat at most {MAX_RHAT}, and at least {MIN_ESS} "
+        "effective draws of all chains together. Seconds run "
         "from the call of `fit` to its return: compiling counts, without a cache."
     )
     scalars = (
@@ -280,7 +332,7 @@ def _prepare(
     """Return the head of the run and its cells; from here on nothing compiled is loaded."""
     if settings.size != "quick":
         os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # read when JAX is imported
-    return {}, list(cells(settings, folder))
+    return {}, list(cells(settings, folder, output))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ INTERNAL = {
     "plots.panels": "parts of the pictures",
     "plots.placing": "of the maps of topics",
     "plots.small_topics": "parts of the pictures and of TopicFit.text",
+    "posterior.exchanges": "of diagnostics, plot_tempering and fit, with draws of a fit",
     "posterior.chain_drift": "of diagnostics and functionals, called with draws they checked",
     "posterior.representative": "of Fit, with states of its chains",
     "results.design": "of the effects and of topics over time, as checks",
@@ -137,8 +138,9 @@ INTERNAL_FUNCTIONS = {
 REFUSING = {
     f"OneVsRestFit.{name}"
     for name in ("functionals", "log_likelihood", "posterior_predictive", "prior_predictive")
-}
-"""Methods that say to call that of the fit of one class, which is tried out."""
+} | {"TopicFit.plot_tempering", "FactorFit.plot_tempering"}
+"""Methods that say to call that of the fit of one class, which is tried out; or which need a
+tempered fit, as the function that they call does."""
 CHECKED_BY_FIT = ("get_params", "set_params")
 """Methods of estimators that take anything, as scikit-learn asks; `fit` refuses it."""
 ESTIMATORS = {
@@ -279,6 +281,7 @@ KINDS: dict[str, Table] = {
             "num_columns", "num_features", "num_kept", "num_pairs", "num_particles",
             "num_samples", "num_chains", "num_sweeps", "num_temperatures", "num_words",
             "batch_size", "num_steps", "thinning", "max_topics", "max_factors", "num_topics",
+            "num_replicas", "sweeps_per_swap",
         )
     },
     **{name: count(0) for name in ("keep_states", "min_count", "min_tokens", "num_documents")},
@@ -363,6 +366,9 @@ KINDS: dict[str, Table] = {
     "checkpoint": path(none=True),
     "store": path(none=True),
     "reading": wrong("None", "dictionary") | {"no JSON": {"split": {1, 2}}},
+    "tempering": wrong("None") | {"other names": {"end": {"colour": 2.0}}},
+    "end": wrong("None", "dictionary", "empty")
+    | {"below one": {"alpha": 0.5}, "text": {"alpha": "2"}, "nan": {"alpha": NAN}},
     # objects
     "alignment": wrong("None"),
     "ax": AXES,
@@ -1122,6 +1128,16 @@ def target(context: Context, name: str) -> Any:
     return PUBLIC[name]
 
 
+def tempered_data() -> Any:
+    """Return the statistics of a tempered run: two chains, three draws, two replicas."""
+    stats = {
+        "rung": np.tile(np.arange(2), (2, 3, 1)),
+        "swap_acceptance": np.full((2, 3, 1), 0.5),
+        "round_trips": np.zeros((2, 3), int),
+    }
+    return arviz_data.make_data({"posterior": {"x": np.zeros((2, 3))}, "sample_stats": stats})
+
+
 def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return valid values of required parameters, by name and by function and name."""
     folder, corpus, sources = context.folder, context.corpus, context.sources
@@ -1245,6 +1261,7 @@ def valid(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
         "plots.factor_plots.plot_factors.effects": factor_fit.effects(),
         "plots.factor_plots.plot_sharing.table": factor_fit.sharing(),
         "plots.chain_plots.plot_functionals.functionals": fit.functionals(),
+        "plots.tempering_plots.plot_tempering.data": tempered_data(),
         "posterior.functionals.functionals.values": {
             "x": functionals.Values(["a"], np.arange(8.0).reshape(2, 4, 1))
         },

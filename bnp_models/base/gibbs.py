@@ -25,7 +25,8 @@ from bnp_kernels.random.bits import fold_in, split
 from bnp_models.base.kernel_program import KernelProgram, one_data_argument, simulator
 from bnp_models.base.model import Model
 from bnp_models.base.other_packages import keep_programs, make_room, refuse_forked, reuse_loops
-from bnp_models.base.sampler import Options, Sampler, describe_fields, next_sweep
+from bnp_models.base.sampler import Options, Sampler, describe_fields
+from bnp_models.base.tempering import TemperedSampler
 from bnp_models.data import arguments
 
 __all__ = ["GibbsKernel", "GibbsModel", "GibbsState", "as_batch"]
@@ -264,7 +265,7 @@ class GibbsKernel(MCMCKernel):
             rng_key, key_init = split(rng_key)
             chain = sampler.condition_on(sampler.init(key_init, data, argument), conditioned_on)
             means = jax.tree.map(jnp.zeros_like, sampler.means(chain, data))
-            turn, power = jnp.zeros((), jnp.int32), jnp.ones((), jnp.float32)
+            turn, power = sampler.next_sweep(jnp.zeros((), jnp.int32), jnp.int32(num_warmup))
             info = jax.eval_shape(partial(step, sampler), key_init, chain, data, turn, power)[1]
             info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
             return info, chain, means, rng_key
@@ -284,9 +285,7 @@ class GibbsKernel(MCMCKernel):
         """Advance several chains by one sweep; `draws` and `lp` are not updated."""
         conditioned_on = conditioned_on or {}
         sampler = self.sampler(conditioned_on)
-        turn, power = next_sweep(
-            sampler.sweep_cycle, sampler.annealing, state.sweep, state.num_warmup
-        )
+        turn, power = sampler.next_sweep(state.sweep, state.num_warmup)
 
         def one(rng_key, chain, means):
             rng_key, key_sweep = split(rng_key)
@@ -412,6 +411,8 @@ class GibbsModel(Model):
     """Fields of the kernel's state that are always recorded."""
     assignments: ClassVar[tuple[str, ...]] = ()
     """What the kernel assigns to each token: fields of its state, and sites of the program."""
+    far_end: ClassVar[Mapping[str, float]] = {}
+    """Factors of hyperparameters at the far end of a `Tempering`, by default; none: refused."""
     block_sites: ClassVar[tuple[str, ...]] = ()
     """Sites that a block of `numpyro.infer.Gibbs` samples besides the assignments."""
 
@@ -425,6 +426,8 @@ class GibbsModel(Model):
         arguments.options(type(self).gibbs, options)
         block = {n: options.pop(n) for n in ("program", "ignore") if n in options}
         is_block = block.get("program") is not None
+        if is_block and options.get("tempering") is not None:
+            raise ValueError("tempering is not for a block of numpyro.infer.Gibbs: leave it out")
         sites = (*self.block_sites, *self.assignments) if is_block else ()
         made = self.options_type(**options)
         return GibbsKernel(self, dataclasses.replace(made, **made.checked(self, sites)), **block)
@@ -435,7 +438,11 @@ class GibbsModel(Model):
 
     def sampler(self, options: Options, sampled_by_other_blocks: frozenset[str]) -> Sampler:
         """Return the sampler of one chain."""
-        return self.sampler_type(self, options, sampled_by_other_blocks)
+        tempering = getattr(options, "tempering", None)
+        if tempering is None:
+            return self.sampler_type(self, options, sampled_by_other_blocks)
+        plain = dataclasses.replace(options, start_temperature=1.0, tempering=None)
+        return TemperedSampler(self.sampler_type(self, plain, sampled_by_other_blocks), tempering)
 
 
 def _with_options(cls: type[GibbsModel]) -> Callable[..., "GibbsKernel"]:

@@ -25,6 +25,7 @@ from bnp_kernels.random.bits import split
 from bnp_models.base import token_model, topic_model
 from bnp_models.base.model import deterministic, sample
 from bnp_models.base.sampler import Options, Sampler
+from bnp_models.base.tempering import TemperedSampler
 from bnp_models.base.topic_sampler import FiniteSampler
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
@@ -186,6 +187,11 @@ class LabelledTopics(topic_model.FiniteTopics):
     def sampler(self, options: Options, sampled_by_other_blocks: frozenset[str]) -> Sampler:
         """Return the sampler of one chain: of all classes, where there is a model for each."""
         made = super().sampler(options, sampled_by_other_blocks)
+        if self.by_class and isinstance(made, TemperedSampler):
+            raise ValueError(
+                "tempering is not for response='one-vs-rest', which has a model for each class: "
+                "leave it out"
+            )
         return OneVsRest(made) if self.by_class else made
 
 

@@ -205,6 +205,10 @@ class Sampler(abc.ABC):
     def snapshot(self, state: PyTree, data: PyTree) -> dict[str, jax.Array]:
         """Return what predictions need of a state."""
 
+    def next_sweep(self, sweep: Int[Array, ""], num_warmup: Int[Array, ""]) -> tuple[Array, Array]:
+        """Return `turn` and `power` of the next sweep, see the function `next_sweep`."""
+        return next_sweep(self.sweep_cycle, self.annealing, sweep, num_warmup)
+
     def condition_on(self, state: PyTree, values: Mapping[str, jax.Array]) -> PyTree:
         """Set the values of hyperparameters that other blocks sample."""
         return state._replace(**values)

@@ -23,6 +23,7 @@ from bnp_models.base.kernel_program import refuse_prior_draws
 from bnp_models.base.likelihood import break_rest, count_rows, draw_dirichlet
 from bnp_models.base.model import TOPICS, Model, concentration, deterministic, sample
 from bnp_models.base.sampler import Options
+from bnp_models.base.tempering import Tempering, checked_tempering
 from bnp_models.base.topic_sampler import (
     FiniteSampler,
     InfiniteSampler,
@@ -63,11 +64,16 @@ class TopicOptions(Options):
     num_parallel
         How many documents (in models with authors: tokens) the parallel schedule updates at
         once; chosen from the corpus and the machine by default. Does not change the draws.
+    tempering
+        A `Tempering`: each chain becomes an ensemble of replicas along a path of larger
+        hyperparameters, of which one is recorded. A sweep is then a scan of all replicas. It takes
+        the place of annealing.
     """
 
     init_topics: int | None = None
     num_parallel: int | None = None
     start_temperature: float
+    tempering: Tempering | Mapping[str, Any] | None = None
 
     def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
         """Return options whose stored form is another one, see `Options.checked`."""
@@ -78,7 +84,18 @@ class TopicOptions(Options):
             "start_temperature": arguments.finite_number(
                 "start_temperature", temperature, at_least=1, at_most=2
             ),
+            "tempering": self._checked_tempering(model),
         }
+
+    def _checked_tempering(self, model: Model) -> Tempering | None:
+        if self.tempering is None:
+            return None
+        if approximation := getattr(self, "approximation", None):
+            raise ValueError(
+                f"tempering needs exact sweeps, got approximation={approximation!r}: leave one of "
+                "the two out"
+            )
+        return checked_tempering(self.tempering, model)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -166,6 +183,7 @@ class FiniteTopics(token_model.TokenModel):
     beta: Any
 
     hyperparameters = ("alpha", "beta")
+    far_end: ClassVar = {"alpha": 1.5, "beta": 3.0}
     options_type = FiniteOptions
     sampler_type = FiniteSampler
     alpha_dim: ClassVar[str] = "topic"
@@ -264,6 +282,7 @@ class RootedTopics(InfiniteTopics):
     gamma: Any
 
     hyperparameters = ("alpha", "gamma", "beta")
+    far_end: ClassVar = {"alpha": 1.5, "beta": 3.0, "gamma": 1.5}
     schedules: ClassVar[dict[str, tuple[str, ...]]] = {
         **InfiniteTopics.schedules,
         "mixed": (*5 * ("sequential",), "split-merge"),

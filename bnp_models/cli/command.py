@@ -64,7 +64,7 @@ VALUES = (
 )
 NO_OPTIONS = {
     "at", "devices", "ignore", "model", "on_interrupt", "optimise", "program", "progress",
-    "reading", "self", "transform",
+    "reading", "self", "tempering", "transform",
 }  # fmt: skip
 """Parameters that no text can give, or that the command gives."""
 

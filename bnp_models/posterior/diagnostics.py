@@ -28,12 +28,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import xarray
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from bnp_models.base.model import TOPICS, ModelWords
 from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.chain_drift import FALSE_ALARMS, MIN_LENGTH, separation, trend
+from bnp_models.posterior.exchanges import ENOUGH_TRIPS, round_trips, too_far_apart
 
 __all__ = [
     "VERDICTS",
@@ -101,11 +102,12 @@ def label_free(
 ) -> dict[str, Shaped[np.ndarray, "C S"]]:
     """Collect the scalars that have the same meaning in every chain, as arrays [chain, draw].
 
-    These are `lp` of `sample_stats`, every scalar of `posterior`, and `sum(x)` for every numeric
-    `x` of `posterior` with one value per topic or factor (unless the sum is constant, as for
-    weights). A numeric variable with one value per source, group, author or class gives one scalar
-    per value: `x[a]` is that of source "a". Variables with one value per token, document, row, word
-    or feature are left out.
+    These are `lp` of `sample_stats` (of tempered chains also `lp_far`, the log joint density at the
+    far end of their path), every scalar of `posterior`, and `sum(x)` for every numeric `x` of
+    `posterior` with one value per topic or factor (unless the sum is constant, as for weights). A
+    numeric variable with one value per source, group, author or class gives one scalar per value:
+    `x[a]` is that of source "a". Variables with one value per token, document, row, word or feature
+    are left out.
 
     Parameters
     ----------
@@ -133,8 +135,9 @@ def label_free(
     found: dict[str, np.ndarray] = {}
     if arviz_data.has_group(data, "sample_stats"):
         stats = arviz_data.group(data, "sample_stats")
-        if "lp" in stats:
-            found["lp"] = stats["lp"].transpose("chain", "draw").to_numpy()
+        for name in ("lp", "lp_far"):
+            if name in stats:
+                found[name] = stats[name].transpose("chain", "draw").to_numpy()
     for name, variable in posterior.data_vars.items():
         if not {"chain", "draw"} <= set(variable.dims):
             continue  # a running mean has no draws
@@ -206,7 +209,8 @@ def convergence(
         (of the mean), rhat, ess_bulk, ess_tail (draws over all chains) and verdict, which is "ok",
         "constant" (the same value in every chain) or says what is wrong. `passed` is true if all
         verdicts are "ok" or "constant", at least one is "ok", and there are two chains or more.
-        `summary` says the same in words, with advice. Agreement of these quantities is necessary
+        `summary` says the same in words, with advice. Chains of a tempered run must also have made
+        ten round trips each. Agreement of these quantities is necessary
         but not sufficient: chains may still group the tokens differently, which the functionals of
         a fit show.
 
@@ -240,7 +244,27 @@ def convergence(
     verdict = "converged" if passed else _most_urgent(table["verdict"].to_list())
     wanted = min_ess_per_chain * chains
     summary = _summarise(table, scalars, verdict, (max_rhat, wanted), terms)
+    trips = round_trips(data)
+    if passed and trips is not None:
+        passed = bool(trips.min() >= ENOUGH_TRIPS)
+        verdict = verdict if passed else "too few draws"
+        summary = _with_trips(summary, trips, passed)
+    if not passed and (said := too_far_apart(data)):
+        summary = f"{summary} {said}"
     return Convergence(table, passed, summary, verdict)
+
+
+def _with_trips(summary: str, trips: Int[np.ndarray, " C"], passed: bool) -> str:
+    """Say what round trips of tempered chains add to quantities that agree."""
+    least, chain = int(trips.min()), int(trips.argmin())
+    if passed:
+        return f"{summary} Replicas of each chain made {least} round trips or more."
+    many = f"{least} round trip{'' if least == 1 else 's'}"
+    return (
+        f"Too few draws: all checked quantities agree, but replicas of chain {chain} made {many} "
+        f"between the ends of the path, fewer than {ENOUGH_TRIPS}. So the chains may still "
+        "remember where they began: draw longer (num_samples=)."
+    )
 
 
 class _Limits(NamedTuple):
@@ -388,7 +412,12 @@ def _summarise(
             f"({terms.start_option}=) or a longer warm-up (num_warmup=) may bring the chains "
             "together."
         )
-        if terms.parts == TOPICS.parts:
+        if name == "lp_far":
+            advice = (
+                "Chains stay apart even at the far end of the path: choose larger factors, "
+                "Tempering(end=)."
+            )
+        elif terms.parts == TOPICS.parts:
             advice += " fit.stacked(new_corpus) weights the chains for predictions."
     else:
         name, advice = _more_draws(named, *limits, scalars)

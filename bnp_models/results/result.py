@@ -450,6 +450,7 @@ class Fit(abc.ABC):
     convergence = Delegated("posterior.diagnostics:convergence", "data", terms="model.terms")
     plot_traces = Delegated("plots.chain_plots:plot_traces", "data", terms="model.terms")
     plot_ranks = Delegated("plots.chain_plots:plot_ranks", "data", terms="model.terms")
+    plot_tempering = Delegated("plots.tempering_plots:plot_tempering", "data")
     plot_history = Delegated("plots.chain_plots:plot_history", "data", terms="model.terms")
 
     def plot_functionals(

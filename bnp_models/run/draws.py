@@ -16,7 +16,7 @@ from bnp_kernels.numerics.devices import current_device
 from bnp_models.base.gibbs import GibbsKernel, GibbsState
 from bnp_models.base.model import Model
 from bnp_models.data.storage import read_sealed, write_sealed
-from bnp_models.posterior import arviz_data
+from bnp_models.posterior import arviz_data, exchanges
 from bnp_models.run.checkpoint import FIX
 from bnp_models.run.processes import on_host
 from bnp_models.run.runner import Runner
@@ -36,6 +36,8 @@ __all__ = [
 
 Dims = dict[str, tuple[str, ...]]
 Arrays = dict[str, np.ndarray]
+OF_EXCHANGES: Dims = {"rung": ("replica",), "swap_acceptance": ("pair",)}
+"""Dims of the reports of tempered chains."""
 Block = tuple[int, Arrays]
 """The number of its first draw, and arrays [chain, n, ...]."""
 
@@ -268,7 +270,11 @@ def to_data(
         last = groups["sample_stats"]["lp"].shape[1] - 1
         groups = {**groups, "posterior_mean": {n: np.asarray(x)[:, None] for n, x in means.items()}}
         own["posterior_mean"] = {"draw": [last]}
-    dims = model.dims
+    dims, stats = model.dims, dict(groups["sample_stats"])
+    if {"ladder", "rung", "swap_acceptance", "round_trips"} <= stats.keys():
+        attrs = {**attrs, **exchanges.attributes(stats)}
+        del stats["ladder"]
+        groups = {**groups, "sample_stats": stats}
     if model.slots is not None:
         _drop_free_slots(groups, model.slots, dims)
     plain = {n: x if isinstance(x, int | float | str) else json.dumps(x) for n, x in attrs.items()}
@@ -277,5 +283,6 @@ def to_data(
         coords=model.coords(data),
         dims=dims,
         group_coords=own,
+        group_dims={"sample_stats": OF_EXCHANGES},
         attrs={**plain, "inference_library": "bnp-models"},
     )

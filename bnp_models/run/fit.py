@@ -163,6 +163,8 @@ def fit(
         arguments.instance(f"devices[{i}]", device, jax.Device, "a JAX device")
     available = chosen or jax.devices()
     max_parts = len(available) if model.shares_chains(kernel.options.schedule) else 1
+    if getattr(kernel.options, "tempering", None) is not None:
+        max_parts = 1  # a device has whole ensembles
     if not chosen and isinstance(data, Corpus) and jax.process_count() == 1:
         max_parts = min(max_parts, max(1, data.num_tokens // TOKENS_OF_PART))
     mesh = make_mesh(available, num_chains, max_parts)

@@ -33,6 +33,7 @@ from bnp_kernels.numerics.devices import current_device
 from bnp_models.base.gibbs import GibbsKernel, GibbsState
 from bnp_models.base.other_packages import collect_later, make_room, trim
 from bnp_models.base.sampler import Sampler, is_annealed
+from bnp_models.base.tempering import Ensemble
 from bnp_models.base.token_model import DOCUMENT_AXIS
 from bnp_models.data.arguments import check_memory, total_memory
 from bnp_models.run.processes import agreed, on_devices, on_host, own_parts
@@ -323,6 +324,14 @@ class _Chains:
     advance = jax.jit(_sweeps, static_argnums=(0, 1, 2, 3))
 
 
+def _exchanges(state: GibbsState) -> str:
+    """Return what the progress line says of tempered chains: of the worst one."""
+    if not isinstance(state.chain, Ensemble):
+        return ""
+    acceptance, trips = on_host((state.chain.acceptance, state.chain.round_trips))
+    return f"barrier {(1 - acceptance).sum(-1).max():.1f}, {trips.min()} round trips"
+
+
 class Runner:
     """Advance the chains of one kernel; hold the data, the thinning and the capacity.
 
@@ -516,7 +525,7 @@ class Runner:
             more = self._replay_with(self._sampler.capacity(state.chain), needed)
             state = self._chains.resized(state, more)
             note = f"replayed with {more} slots"
-        return Stretch(after, kept, lp, used.sum(-1), note, num_sweeps)
+        return Stretch(after, kept, lp, used.sum(-1), note or _exchanges(after), num_sweeps)
 
     def _replay_with(self, too_few: int, need: int) -> int:
         """Return the number of slots after one with which a sweep ran short."""

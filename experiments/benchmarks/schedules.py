@@ -34,6 +34,10 @@ CYCLES = {
     OLD: (*5 * ("sequential",), "split-merge"),
     "parallel": ("parallel",),
     "parallel and splits, 20 to 1": (*20 * ("parallel",), "split-merge"),
+    "parallel, sequential and splits, 16 to 4 to 1": (
+        *4 * (*4 * ("parallel",), "sequential"),
+        "split-merge",
+    ),
 }
 CORPORA = {"docs": "package_docs", "mlabs": "mlabs", "blogs": "poliblog5k", "nips12": "nips12"}
 MEASURING = ("bags", "measures", "processes", "schedules")

@@ -59,7 +59,7 @@ MISTAKES = [
     testing.Mistake(
         "new gamma, root of the old one", hdp_root, "resample",
         "draw_root(key_root, tables, {gamma})", "root.gamma",
-        "enumeration/hyper/sequential",
+        "geweke/sequential",
     ),
     testing.Mistake(
         "gamma counts all slots", hdp_root, "resample",

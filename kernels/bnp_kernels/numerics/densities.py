@@ -17,6 +17,7 @@ __all__ = ["log_dirichlet_multinomial", "log_gamma_density", "log_gamma_prior", 
 
 _SHIFT = 8
 _SMALLEST = 1e-30
+_NARROW = 16  # columns
 
 
 def _shift(x: Array) -> tuple[Array, Array]:
@@ -28,6 +29,7 @@ def _shift(x: Array) -> tuple[Array, Array]:
     return jnp.where(small, x + _SHIFT, x), jnp.log(jnp.where(small, product, 1.0))
 
 
+@jax.custom_jvp
 def log_rising(a: ArrayLike, n: Int[Array, "..."]) -> Float[Array, "..."]:
     r"""Return $\log \Gamma(a + n) - \log \Gamma(a)$ elementwise, zero where n = 0.
 
@@ -55,6 +57,41 @@ def _tail(x: Array) -> Array:
     return (1 / 12 - 1 / (360 * x * x)) / x
 
 
+@log_rising.defjvp
+def _log_rising_jvp(primals, tangents):
+    """Differentiate by `a`: a quarter of the work of what JAX derives from the function."""
+    a, n = primals
+    return log_rising(a, n), _slope(a, n) * tangents[0]
+
+
+def _slope(a: ArrayLike, n: Int[Array, "..."]) -> Float[Array, "..."]:
+    r"""Return $\psi(a + n) - \psi(a)$ elementwise, zero where n = 0."""
+    some = n > 0
+    a = jnp.where(some, a, 1.0)
+    low, of_low = _shift_slope(a)
+    high, of_high = _shift_slope(a + n)
+    step = jnp.where(low == a, n, n - _SHIFT) + jnp.where(high > a + n, _SHIFT, 0)
+    difference = jnp.log1p(step / low) + (_tail_slope(high) - _tail_slope(low))
+    return jnp.where(some, difference - of_high + of_low, 0.0)
+
+
+def _shift_slope(x: Array) -> tuple[Array, Array]:
+    """Return x, raised by 8 if too small, and the slope of the log to subtract for it."""
+    small = x < _SHIFT
+    raised = jnp.where(small, x, 1.0)
+    product, slope = raised, jnp.ones_like(raised)
+    for i in range(1, _SHIFT):
+        product, slope = product * (raised + i), slope * (raised + i) + product
+    return jnp.where(small, x + _SHIFT, x), jnp.where(small, slope / product, 0.0)
+
+
+def _tail_slope(x: Array) -> Array:
+    """Return the terms of the series of psi that vanish for large x."""
+    inverse = 1 / x
+    square = inverse * inverse
+    return -inverse / 2 - square * (1 / 12 - square / 120)
+
+
 def log_dirichlet_multinomial(
     counts: Int[Array, "A B"], totals: Int[Array, " R"], concentration: ArrayLike, total: ArrayLike
 ) -> Float[Array, ""]:
@@ -74,8 +111,15 @@ def log_dirichlet_multinomial(
     total
         A, the sum of a_c over all categories (also those that have no column).
     """
-    add = vectorise_if(counts.size < LARGE_TABLE, lambda a, n: _sum(log_rising(a, n)))
+    add = vectorise_if(counts.size < LARGE_TABLE, _sum_rising)
     return add(jnp.asarray(concentration), counts) - _sum(log_rising(total, totals)[None])
+
+
+def _sum_rising(a: Float[Array, "..."], n: Int[Array, "A B"]) -> Float[Array, ""]:
+    """Sum over a table. XLA vectorises its last axis, so the rows of a narrow one go there."""
+    if n.shape[1] >= _NARROW:
+        return _sum(log_rising(a, n))
+    return _sum(log_rising(jnp.broadcast_to(a, n.shape).T, n.T).T)
 
 
 def _sum(x: Float[Array, "A B"]) -> Float[Array, ""]:

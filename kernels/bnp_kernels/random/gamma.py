@@ -1,10 +1,12 @@
 r"""Gamma, beta and Dirichlet draws in log space, exact for every concentration above zero.
 
 The method is Marsaglia and Tsang's rejection. Let $d = a - 1/3$ and $t = x / (3 \sqrt d)$ with x
-standard normal. The value $d (1 + t)^3$ is accepted if $\log u < d\,g(t)$, with
+standard normal and u uniform. The value $d (1 + t)^3$ is accepted if $\log u < d\,g(t)$, with
 $g(t) = 3 (\log(1 + t) - t + t^2 / 2) - t^3$. For a concentration a below one, the value is drawn at
-a + 2 and multiplied by $u^{1/a} v^{1/(a + 1)}$. In log space this product does not underflow. Every
-cell has its own counter (slot, item), so draws do not depend on the number of slots.
+a + 1 and multiplied by $v^{1/a}$ with v uniform. No bits are drawn for v: an accepted u is uniform
+below $e^{d\,g(t)}$, so $v = u\,e^{-d\,g(t)}$ is uniform and independent of the value. In log space
+nothing underflows. Every cell has its own counter (slot, item), so draws do not depend on the
+number of slots.
 
 Marsaglia and Tsang, A simple method for generating gamma variables, ACM TOMS 26 (2000).
 """
@@ -34,45 +36,31 @@ __all__ = [
 SMALLEST = 1e-30
 """Gamma variables that are not in log space are at least this: they never underflow to 0."""
 
-# Keeps every log value finite in float32, whatever the concentration.
-_LOG_FLOOR = -1e38
+# Keeps every log value finite in float32: smaller concentrations are taken as this.
+_LEAST_CONCENTRATION = 1e-36
 _WORD = 32  # bits of a word that marks rejected proposals
-# blocks of a counter's random bits, see `random_bits`
-_BOOST, _TRIES = 0, 1
 
 
 def _try(bits, concentration):
     """Propose once: return the log of the proposed value, or -inf if it is rejected.
 
-    The result is one array whose last operation is a logarithm. XLA's CPU backend recomputes an
+    The result is one array whose last operation is a division. XLA's CPU backend recomputes an
     array in each loop that reads it, unless its last operation is expensive, such as a division or
     a logarithm.
     """
+    a = jnp.maximum(concentration, jnp.float32(_LEAST_CONCENTRATION))
+    small = a < 1
+    d = jnp.where(small, a + jnp.float32(2 / 3), a - jnp.float32(1 / 3))
     normal = jnp.float32(2**0.5) * lax.erf_inv(2 * to_uniform(bits[0]) - 1)
-    d = concentration - jnp.float32(1 / 3)
     t = normal / jnp.sqrt(9 * d)
-    v = jnp.maximum(1 + t, jnp.float32(1e-10))
+    log_cube = 3 * jnp.log(jnp.maximum(1 + t, jnp.float32(1e-10)))
     # For small t, which is where d may be large, the closed form of g cancels: use its series.
     series = -3 / 4 + t * (3 / 5 + t * (-3 / 6 + t * (3 / 7 + t * (-3 / 8 + t * (3 / 9)))))
-    closed = 3 * (jnp.log(v) - t + 0.5 * t * t) - t * t * t
+    closed = log_cube - 3 * (t - 0.5 * t * t) - t * t * t
     g = jnp.where(jnp.abs(t) < 0.125, t * t * t * t * series, closed)
-    accept = (t > -1) & (to_uniform(bits[1]) < jnp.exp(d * g))
-    return jnp.log(jnp.where(accept, d * v * v * v, 0.0))
-
-
-def _boost(bits, concentration):
-    """Raise concentrations below one by two; return them and the log of the correcting factor.
-
-    At the raised concentration few proposals are rejected.
-    """
-    a, u, v = concentration, to_uniform(bits[0]), to_uniform(bits[1])
-    log_factor = (jnp.log(u) * (a + 1) + jnp.log(v) * a) / (a * (a + 1))  # one division, see `_try`
-    return _raise(a), jnp.where(a < 1, log_factor, 0)
-
-
-def _raise(concentration):
-    """Raise concentrations below one by two."""
-    return jnp.where(concentration < 1, concentration + 2, concentration)
+    log_v = jnp.log(to_uniform(bits[1])) - d * g
+    value = (jnp.log(d) + log_cube) * a + jnp.where(small, log_v, 0)
+    return jnp.where((t > -1) & (log_v < 0), value, -jnp.inf) / a
 
 
 def draw_log_gamma(
@@ -96,11 +84,10 @@ def draw_log_gamma(
     concentration, slot, item = (jnp.broadcast_to(x, shape) for x in (concentration, slot, item))
     if shape and shape[-1] < 16:  # XLA's CPU backend vectorises along the last axis
         concentration, slot, item = (x.reshape(-1) for x in (concentration, slot, item))
-    raised, boost = _boost(random_bits(rng_key, slot, item, _BOOST), concentration)
 
     def attempt(carry):
         i, value = carry
-        tried = _try(random_bits(rng_key, slot, item, _TRIES + i), raised)
+        tried = _try(random_bits(rng_key, slot, item, i), concentration)
         return i + 1, jnp.where(value == -jnp.inf, tried, value)
 
     def going_on(carry):
@@ -108,7 +95,7 @@ def draw_log_gamma(
 
     start = 0, jnp.full(concentration.shape, -jnp.inf, jnp.float32)
     _, value = lax.while_loop(going_on, attempt, start)
-    return jnp.maximum(value + boost, jnp.float32(_LOG_FLOOR)).reshape(shape)
+    return value.reshape(shape)
 
 
 def draw_gamma(
@@ -184,7 +171,7 @@ def _draw_columns(rng_key, word_topic, beta, *, axis_name, log):
     groups = -(-num_words // (word * num_shards))
     share = groups * word
     # Pad to whole vectors: XLA computes the columns that are left over one by one.
-    spare = -num_topics % 8 if word_topic.size >= LARGE_TABLE else 0
+    spare = -num_topics % 8
     padding = (0, share * num_shards - num_words), (0, spare)
     cells = jnp.pad(word_topic + beta, padding, constant_values=1)
     start = jnp.uint32(0)
@@ -243,7 +230,7 @@ def draw_log_gamma_table(
 def _draw_table(rng_key, concentration, first_row):
     num_rows, num_columns = concentration.shape
     word = min(_WORD, num_rows)
-    spare = -num_rows % word, -num_columns % 8 if concentration.size >= LARGE_TABLE else 0
+    spare = -num_rows % word, -num_columns % 8
     padded = jnp.pad(concentration, [(0, n) for n in spare])
     some = padded > 0
     cells = jnp.where(some, padded, 1).reshape(word, -1, padded.shape[1])
@@ -279,25 +266,20 @@ def _draw_log_gamma_grid(
     cells (., m, k), at most 32, were rejected. Each further iteration makes one proposal per word,
     for the cell of its lowest bit. An iteration therefore costs 1/32 of the first pass, and nothing
     has to be sorted or counted.
-
-    Until a proposal is accepted, a cell holds the log of its factor of `_boost`. No factor is
-    computed twice: XLA would do that at the end of a loop over single cells, which LLVM vectorises
-    for some numbers of columns only, and a scalar logarithm may differ in the last bit.
     """
     word, num_groups, num_topics = concentration.shape
     num_lanes = num_groups * num_topics
     slot = jnp.arange(num_topics, dtype=jnp.uint32)[None, :]
 
-    def attempt(raised, item, number):
-        tried = _try(random_bits(rng_key, slot, item, _TRIES + number), raised)
+    def attempt(concentration, item, number):
+        tried = _try(random_bits(rng_key, slot, item, number), concentration)
         return tried, tried == -jnp.inf
 
     def first_try(failed, block):
         bit, concentration, item = block
-        raised, boost = _boost(random_bits(rng_key, slot, item, _BOOST), concentration)
-        tried, again = attempt(raised, item, 0)
+        tried, again = attempt(concentration, item, 0)
         failed = failed | jnp.where(again, jnp.uint32(1) << bit, jnp.uint32(0))
-        return failed, jnp.where(again, boost, tried + boost)
+        return failed, tried
 
     failed = jnp.zeros((num_groups, num_topics), jnp.uint32) + 0 * item[0]  # sharded like item
     bits = jnp.arange(word, dtype=jnp.uint32)
@@ -311,11 +293,10 @@ def _draw_log_gamma_grid(
         bit = lax.population_count((failed & -failed) - 1).astype(jnp.int32)
         cell = bit * num_lanes + lane
         inside = jnp.minimum(cell, cells.size - 1)
-        a, boost = (x.at[inside].get(mode="promise_in_bounds") for x in (cells, value))
+        a = cells.at[inside].get(mode="promise_in_bounds")
         this = item[0] + bit.astype(jnp.uint32) * jnp.uint32(num_groups)
-        tried, again = attempt(_raise(a), this, number)
-        accepted = jnp.where(again, boost, tried + boost)
-        value = value.at[cell].set(accepted, mode="drop", unique_indices=True)
+        tried, again = attempt(a, this, number)
+        value = value.at[cell].set(tried, mode="drop", unique_indices=True)
         number = jnp.where(again, number + 1, 1)
         return value, jnp.where(again, failed, failed & (failed - 1)), number
 
@@ -325,4 +306,4 @@ def _draw_log_gamma_grid(
         return most_of_any_chain((carry[1] != 0).any())
 
     value, _, _ = lax.while_loop(going_on, retry, carry)
-    return jnp.maximum(value, jnp.float32(_LOG_FLOOR)).reshape(concentration.shape)
+    return value.reshape(concentration.shape)

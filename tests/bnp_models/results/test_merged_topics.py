@@ -293,7 +293,7 @@ ARGUMENTS = {
 }
 LEFT_OUT = {
     "load", "save_model", "stacked", "chain_weights", "prior_predictive",
-    "posterior_predictive", "log_likelihood", "plot_history", "pyldavis",
+    "posterior_predictive", "log_likelihood", "plot_history", "plot_tempering", "pyldavis",
 }  # fmt: skip
 
 

@@ -42,6 +42,7 @@ REFUSED = {
     "functionals|plot_functionals|plot_ranks": "must have two chains or more",
     ".*prevalence_by_group": "corpus must have groups",
     "plot_topic_correlation": "topics must be two or more",
+    "plot_tempering": "must be of a tempered run",
     "pyldavis": "needs pyLDAvis",
     "effects": "covariates has 2 terms",
     "(effects)": "covariates must be given, for the corpus has none",

@@ -16,6 +16,20 @@ def test_log_rising(a):
     assert found[0] == 0
 
 
+@pytest.mark.parametrize("a", [1e-6, 0.01, 0.5, 1.0, 7.9, 8.0, 30.0, 1e3, 1e7])
+def test_slope_of_log_rising(a):
+    """By the concentration: a sum of 1 / (a + i)."""
+    a = jnp.float32(a)
+    exact = [(1 / (float(a) + np.arange(n, dtype=float))).sum() for n in COUNTS]
+    found = jax.vmap(jax.grad(densities.log_rising), (None, 0))(a, jnp.asarray(COUNTS))
+    np.testing.assert_allclose(found, exact, rtol=2e-6)
+    assert found[0] == 0
+    _, along = jax.jvp(
+        lambda a: densities.log_rising(a, jnp.asarray(COUNTS)), (a,), (jnp.float32(2.0),)
+    )
+    np.testing.assert_allclose(along, 2 * found, rtol=1e-6)
+
+
 def test_log_rising_ignores_the_concentration_where_nothing_was_counted():
     found = densities.log_rising(jnp.array([0.0, jnp.inf, -1.0]), jnp.zeros(3, jnp.int32))
     np.testing.assert_array_equal(found, 0.0)
