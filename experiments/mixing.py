@@ -48,6 +48,7 @@ class Fit(NamedTuple):
     tempering: Mapping[str, Any] = {}
     options: Mapping[str, Any] = {}  # of the chains
     thinning: int = 1
+    documents: int | None = None  # of the sample, where it is smaller than those of other fits
 
 
 LEARNED = {"alpha": "prior", "beta": "prior"}
@@ -72,9 +73,13 @@ FITS = {
         Fit("LDA", TEN_TOPICS, (1000, 300000), thinning=100),
     ),
 }
-"""By part. The last two have the settings that are usual for topics that people read."""
+"""By part. All but the first two have the settings that are usual for topics that people read."""
 
-DATA: dict[str, str] = dict.fromkeys(("kos", "kos-many", "tempered"), "kos.npz")
+DATA: dict[str, str] = dict.fromkeys(("kos", "kos-many", "tempered"), "kos.npz") | {
+    "authors": "mlabs.npz",
+    "labels": "poliblog5k.npz",
+}
+LABELS = {"poliblog5k": "rating"}  # of the documents of a file, which have others beside them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +107,10 @@ QUICK = Settings(
 
 
 def drawn_from_lda(settings: Settings) -> Any:
-    """Draw a corpus from the program of LDA: five topics, alpha 0.2, beta 0.1."""
+    """Draw a corpus from the program of LDA: five topics, alpha 0.2, beta 0.1.
+
+    Authors and labels, for models that need them, have nothing to do with the words.
+    """
     import jax
     from numpyro.infer import Predictive
 
@@ -113,7 +121,11 @@ def drawn_from_lda(settings: Settings) -> Any:
     program = Predictive(bnp.LDA(5, alpha=0.2, beta=0.1), num_samples=1)
     words = program(jax.random.key(settings.corpus_seed), template, observed=False)["w"][0]
     documents = np.asarray(words).reshape(settings.documents, length).tolist()
-    return bnp.Corpus.from_ids(documents, num_words=num_words)
+    number = range(settings.documents)
+    return bnp.Corpus.from_ids(
+        documents, num_words=num_words, authors=[[f"author {i % 5}"] for i in number],
+        labels=[i % 2 for i in number],
+    )  # fmt: skip
 
 
 def sample_of(path: Path, settings: Settings) -> Any:
@@ -135,7 +147,7 @@ def _documents_of(path: Path, settings: Settings, first: int, number: int) -> An
     """Return some documents of a corpus that is shuffled, from one on, in their old order."""
     from bnp_models.data.readers import read_npz
 
-    corpus = read_npz(path)
+    corpus = read_npz(path, label=LABELS.get(path.stem))
     order = np.random.default_rng(settings.corpus_seed).permutation(corpus.num_docs)
     return corpus.select(np.sort(order[first : first + number]))
 
@@ -162,6 +174,8 @@ def cells(settings: Settings, folder: str | None, output: Path) -> Iterator[Cell
             sweeps = fit.sweeps[0] // settings.shorter, fit.sweeps[1] // settings.shorter
             detail = {**fit.parameters, "num_warmup": sweeps[0], "num_samples": sweeps[1]}
             detail |= {**fit.tempering, **fit.options}
+            if fit.documents:
+                detail["documents"] = fit.documents
             thinning = min(fit.thinning, max(1, sweeps[1] // MIN_DRAWS))
             if thinning > 1:
                 detail["thinning"] = thinning
@@ -178,6 +192,9 @@ def _measure(
     """Fit, and judge all chains by scalars and by functionals."""
     import bnp_models as bnp
 
+    if fit.documents:
+        documents = min(fit.documents, settings.documents)
+        settings = dataclasses.replace(settings, documents=documents)
     corpus = drawn_from_lda(settings) if file is None else sample_of(file, settings)
     tempering = bnp.Tempering(**fit.tempering) if fit.tempering else None
     options: dict[str, Any] = {} if tempering is None else {"tempering": tempering}

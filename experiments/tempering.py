@@ -11,7 +11,6 @@ Numbers of sweeps follow from the seconds of a short fit, so seconds are equal b
 
 import dataclasses
 import json
-import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -36,8 +35,6 @@ METHODS: dict[str, Mapping[str, Any]] = {
 }
 TRIAL = 8, 8  # sweeps of the fit that tells how fast they are
 DRAWS = 1000  # at most twice as many are kept
-REPLICAS_BY_ROOT = 0.2
-"""Replicas of a chain, divided by the root of the number of tokens."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,11 +74,6 @@ def samples(folder: str | None, settings: Settings, documents: int) -> tuple[Any
     return sample, mixing.others_of(file, made, sample, settings.new_documents)
 
 
-def num_replicas(corpus: Any) -> int:
-    """Return the number of replicas for a corpus."""
-    return max(3, math.ceil(REPLICAS_BY_ROOT * corpus.num_tokens**0.5))
-
-
 def cells(settings: Settings, folder: str | None) -> Iterator[Cell]:
     """Return a cell per fit."""
     data = "synthetic" if folder is None else "kos"
@@ -103,7 +95,7 @@ def _fit(
     import bnp_models as bnp
 
     if method == "tempered":
-        options["tempering"] = bnp.Tempering(num_replicas=num_replicas(corpus))
+        options["tempering"] = bnp.Tempering()
     return bnp.fit(
         bnp.LDA(**mixing.TEN_TOPICS), corpus, num_warmup=sizes[0], num_samples=sizes[1],
         seed=settings.seed, progress=False, **METHODS[method], **options,
@@ -130,7 +122,6 @@ def _equal_seconds(
     score = fit.document_completion(new)
     likeness = fit.matches.likeness()
     table = fit.convergence().table
-    attrs = fit.data.attrs
     return {
         "tokens": corpus.num_tokens,
         "sweeps": 2 * half,
@@ -140,8 +131,7 @@ def _equal_seconds(
         "likeness": float(f"{np.nanmean(likeness):.4g}"),
         "perplexity": float(f"{score.perplexity:.6g}"),
         "error": float(f"{score.error_docs:.3g}"),
-        **{name: json.loads(attrs[name]) for name in ("barrier", "round_trips") if name in attrs},
-        **({"num_replicas": num_replicas(corpus)} if method == "tempered" else {}),
+        **_of_replicas(fit),
     }
 
 
@@ -151,10 +141,17 @@ def _barrier(settings: Settings, folder: str | None, documents: int) -> dict[str
     fit = _fit(settings, corpus, "tempered", settings.scans, num_chains=2, keep_states=1)
     return {
         "tokens": corpus.num_tokens,
-        "num_replicas": num_replicas(corpus),
         "seconds_per_scan": float(f"{_seconds(fit) / sum(settings.scans):.3g}"),
-        "barrier": json.loads(fit.data.attrs["barrier"]),
+        **_of_replicas(fit),
     }
+
+
+def _of_replicas(fit: Any) -> dict[str, Any]:
+    """Return what is known of the replicas of tempered chains."""
+    names = "barrier", "round_trips", "ladder"
+    found = {n: json.loads(fit.data.attrs[n]) for n in names if n in fit.data.attrs}
+    ladders = found.pop("ladder", [])
+    return {**found, "num_replicas": len(ladders[0])} if ladders else found
 
 
 def row(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -281,14 +281,14 @@ KINDS: dict[str, Table] = {
             "num_columns", "num_features", "num_kept", "num_pairs", "num_particles",
             "num_samples", "num_chains", "num_sweeps", "num_temperatures", "num_words",
             "batch_size", "num_steps", "thinning", "max_topics", "max_factors", "num_topics",
-            "num_replicas", "sweeps_per_swap",
+            "sweeps_per_swap",
         )
     },
     **{name: count(0) for name in ("keep_states", "min_count", "min_tokens", "num_documents")},
     **{
         name: count(1, none=True)
         for name in ("init_topics", "limit", "max_features", "max_words", "num_rows",
-                     "num_parallel", "window", "num_docs", "num_draws")
+                     "num_parallel", "window", "num_docs", "num_draws", "num_replicas")
     },
     "against": choice(),
     "approximation": choice(none=True),

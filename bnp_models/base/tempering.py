@@ -23,6 +23,7 @@ rungs hold theirs at multiples of its mean in the warm-up. After the warm-up not
 
 import copy
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -47,6 +48,8 @@ _SWEEP_KEY = np.uint32(2**31 + 2**30)  # the same, of sweeps between two exchang
 _HELD = 1e12  # prior observations that hold a hyperparameter at a value, up to rounding
 _NODES = np.array([0.5 - 0.15**0.5, 0.5, 0.5 + 0.15**0.5], np.float32)  # on [0, 1]
 _WEIGHTS = np.array([5 / 18, 8 / 18, 5 / 18], np.float32)
+_MOST_REPLICAS = 999
+_REPLICAS_BY_ROOT = 0.2  # replicas of a chain, divided by the root of the number of tokens
 _FIRST_ROUND = 16  # scans until the path is divided anew for the first time
 
 
@@ -68,6 +71,8 @@ class Tempering:
         LDA alone.
     num_replicas
         Replicas of each chain; with 1 it is not tempered. A scan takes as long as that many sweeps.
+        By default a fifth of the root of the number of tokens, and at least 3: 20 for 10,000
+        tokens. That is about twice the barrier of LDA with ten topics.
     sweeps_per_swap
         Sweeps of each replica between two exchanges.
 
@@ -78,12 +83,14 @@ class Tempering:
     """
 
     end: Mapping[str, float | int] | Sequence[Sequence[Any]] | None = None
-    num_replicas: int = 24
+    num_replicas: int | None = None
     sweeps_per_swap: int = 1
 
     def __post_init__(self):
         integer = arguments.integer
-        object.__setattr__(self, "num_replicas", integer("num_replicas", self.num_replicas, 1, 999))
+        if self.num_replicas is not None:
+            num_replicas = integer("num_replicas", self.num_replicas, 1, _MOST_REPLICAS)
+            object.__setattr__(self, "num_replicas", num_replicas)
         object.__setattr__(
             self, "sweeps_per_swap", integer("sweeps_per_swap", self.sweeps_per_swap, 1)
         )
@@ -132,6 +139,13 @@ def _by_name(end: Any) -> Any:
         return end
     are_pairs = all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in end)
     return dict(map(tuple, end)) if are_pairs else end
+
+
+def _num_replicas(tempering: Tempering, num_tokens: int) -> int:
+    """Return the number of replicas of a chain of a corpus."""
+    if tempering.num_replicas is not None:
+        return tempering.num_replicas
+    return min(max(3, math.ceil(_REPLICAS_BY_ROOT * num_tokens**0.5)), _MOST_REPLICAS)
 
 
 class Ensemble(NamedTuple):
@@ -230,7 +244,7 @@ class TemperedSampler(Sampler):
 
     def init(self, rng_key: Key[Array, ""], data: PyTree, argument: PyTree) -> Ensemble:
         """Start every replica on its own, at the values of its rung."""
-        num = self.tempering.num_replicas
+        num = _num_replicas(self.tempering, argument.num_tokens)
         keys = _own_keys(rng_key, num)
         replicas = jax.vmap(lambda key: self.plain.init(key, data, argument))(keys)
         cold = self._values_of(jax.tree.map(lambda x: x[0], replicas))
@@ -326,7 +340,7 @@ class TemperedSampler(Sampler):
         self, rng_key: Key[Array, ""], state: Ensemble, data: PyTree, scan: Int[Array, ""]
     ) -> Ensemble:
         """Let every second pair of neighbours on the path exchange their rungs, or not."""
-        num = self.tempering.num_replicas
+        num = len(state.rung)
         if num == 1:
             return state
         lower = (state.rung - scan) % 2 == 0  # of its pair
@@ -378,7 +392,7 @@ class TemperedSampler(Sampler):
                 return one(0, (replica, 0))
             return lax.fori_loop(0, num_sweeps, one, (replica, jnp.zeros((), jnp.int32)))
 
-        keys = _own_keys(rng_key, self.tempering.num_replicas)
+        keys = _own_keys(rng_key, len(state.rung))
         values = self._values_at(state, state.rung)
         own = keys, state.replicas, state.rung > 0, {name: values[name] for name in sampled}
         return over_replicas(sweep)(own, (data, scan))
