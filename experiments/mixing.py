@@ -51,8 +51,23 @@ class Fit(NamedTuple):
     documents: int | None = None  # of the sample, where it is smaller than those of other fits
 
 
-LEARNED = {"alpha": "prior", "beta": "prior"}
 SEQUENTIAL = {"schedule": "sequential"}
+
+
+def _small(
+    model: str, parameters: Mapping[str, Any], *, num_replicas: int, documents: int
+) -> tuple[Fit, Fit]:
+    """Return tempered chains of a small sample, and plain ones that take about as long."""
+    return (
+        Fit(
+            model, parameters, (4000, 60000), {"num_replicas": num_replicas}, SEQUENTIAL,
+            thinning=10, documents=documents,
+        ),
+        Fit(model, parameters, (1000, 200000), thinning=100, documents=documents),
+    )  # fmt: skip
+
+
+LEARNED = {"alpha": "prior", "beta": "prior"}
 TEN_TOPICS = {"num_topics": 10, "alpha": 0.1, "beta": 0.01}
 FITS = {
     "synthetic": (
@@ -69,9 +84,12 @@ FITS = {
         Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.05}, (1000, 4000)),
     ),
     "tempered": (
+        *_small("LDA", TEN_TOPICS, num_replicas=14, documents=100),
         Fit("LDA", TEN_TOPICS, (2000, 24000), {"num_replicas": 24}, SEQUENTIAL, thinning=10),
         Fit("LDA", TEN_TOPICS, (1000, 300000), thinning=100),
     ),
+    "authors": _small("AuthorTopicModel", TEN_TOPICS, num_replicas=15, documents=150),
+    "labels": _small("SupervisedLDA", TEN_TOPICS, num_replicas=13, documents=60),
 }
 """By part. All but the first two have the settings that are usual for topics that people read."""
 
@@ -301,7 +319,7 @@ def report(run: dict[str, Any], output: Path) -> str:
     for r in records:
         chains = enumerate(r["lp"])
         curves = [Curve(f"chain {c}", r["lp_sweeps"], lp, markers=False) for c, lp in chains]
-        title = f"{r['data']}: {model_words(r)}"
+        title = f"{r['documents']} documents of {r['data']}: {model_words(r)}"
         panels.append(Panel(title, "sweep after the warm-up", "log joint density", curves))
     draw(panels, output.with_suffix(".png"))
     made = run["settings"]
