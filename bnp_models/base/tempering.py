@@ -1,10 +1,11 @@
 r"""Parallel tempering: replicas of a chain along a path of larger hyperparameters, with exchanges.
 
-With ten topics or more, chains on real text stay near where they began. Larger concentrations melt
-the posterior: topics overlap, and tokens move freely. So each chain becomes an *ensemble* of
-replicas. Replica 0 of the path has the hyperparameters of the model (the cold end, which is
-recorded), the others have them times a factor that grows along the path. A *scan* lets neighbours
-on the path exchange their states, and then sweeps every replica with the model's own kernel.
+With ten topics or more, chains on real text hardly leave the place where they began. Larger
+concentrations melt the posterior: topics overlap, and tokens move freely. So each chain becomes an
+*ensemble* of replicas. Replica 0 of the path has the hyperparameters of the model (the cold end,
+which is recorded), the others have them times a factor that grows along the path. A *scan* lets
+neighbours on the path exchange their states, and then sweeps every replica with the model's own
+kernel.
 
 Rung i of the path has the target $\pi_i(s) = p(w, s \mid h_i)$. States $s$ and $s'$ of the rungs i
 and j are exchanged with probability
