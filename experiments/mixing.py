@@ -280,7 +280,9 @@ def functional_row(record: Mapping[str, Any]) -> dict[str, Any]:
     rhat, ess = np.array(found["rhat"]), np.array(found["ess"])
     return {
         "corpus": record["data"],
+        "documents": record["documents"],
         "model": model_words(record),
+        "sweeps": sweep_words(record),
         "kept_states": record["kept_states"],
         "functionals": len(rhat),
         "pass_both_limits": int(((rhat <= MAX_RHAT) & (ess >= MIN_ESS)).sum()),
@@ -319,7 +321,7 @@ def report(run: dict[str, Any], output: Path) -> str:
     for r in records:
         chains = enumerate(r["lp"])
         curves = [Curve(f"chain {c}", r["lp_sweeps"], lp, markers=False) for c, lp in chains]
-        title = f"{r['documents']} documents of {r['data']}: {model_words(r)}"
+        title = f"{r['documents']} documents of {r['data']}:\n{model_words(r)}"
         panels.append(Panel(title, "sweep after the warm-up", "log joint density", curves))
     draw(panels, output.with_suffix(".png"))
     made = run["settings"]
