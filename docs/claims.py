@@ -15,7 +15,9 @@ STUDIES = {
 }
 """Studies with claims, and their titles in the page."""
 
-VERDICTS = ("holds", "does not hold", "not decided", "not converged", "not run")
+VERDICTS = (
+    "holds", "does not hold", "not decided", "other baseline", "not converged", "not run",
+)  # fmt: skip
 WIDE = "paper where claim expected found verdict why".split()
 
 

@@ -81,12 +81,12 @@ def mixing(kernels: str, run: dict[str, Any]) -> str:
     rows = [
         [
             one["corpus"],
-            f"{int(one['tokens']):,}",
+            _grouped(one["tokens"]),
             one["model"],
             one["sweeps"],
             f"{float(one['seconds']):.0f}",
             f"{float(one['largest_Rhat']):.3f} (`{one['of']}`)",
-            f"{int(one['smallest_ESS']):,} (`{one['ESS_of']}`)",
+            f"{_grouped(one['smallest_ESS'])} (`{one['ESS_of']}`)",
             f"{other['pass_both_limits']} of {other['functionals']}",
             one["round_trips"],
             one["verdict"],
@@ -96,6 +96,41 @@ def mixing(kernels: str, run: dict[str, Any]) -> str:
     heads = ["corpus", "tokens", "model", "sweeps", "seconds", "largest R-hat", "smallest ESS"]
     heads += ["functionals that pass", "round trips", "verdict"]
     return _table(heads, rows) + _measured(kernels, *_sessions(run, run["cells"].values()))
+
+
+def equal_seconds(kernels: str, run: dict[str, Any]) -> str:
+    """Return the tables of plain, annealed and tempered chains, and of barriers."""
+    fits, barriers = (
+        _records(f"tempering_standard_{n}.csv") for n in ("equal_seconds", "barriers")
+    )
+    names = {
+        "tokens": "tokens", "chains": "method", "sweeps or scans": "sweeps",
+        "mean log joint density": "mean_lp", "R-hat of it": "Rhat_of_lp",
+        "likeness of topics": "likeness_of_chains", "perplexity": "perplexity",
+        "round trips": "round_trips",
+    }  # fmt: skip
+    of_barrier = {
+        "tokens": "tokens", "barrier": "barrier", "by the root of the tokens":
+        "barrier_by_root_of_tokens", "replicas": "num_replicas", "seconds of a scan":
+        "seconds_per_scan",
+    }  # fmt: skip
+    first, second = (
+        _table(list(columns), [[_grouped(row[name]) for name in columns.values()] for row in rows])
+        for rows, columns in ((fits, names), (barriers, of_barrier))
+    )
+    seconds = run["settings"]["seconds"]
+    return (
+        _prose(f"Four chains of LDA with ten topics, {seconds:.0f} seconds of sweeps for each row:")
+        + f"\n{first}\n"
+        + _prose("The barrier of larger samples of the same blog entries, by two chains of each:")
+        + f"\n{second}"
+        + _measured(kernels, *_sessions(run, run["cells"].values()))
+    )
+
+
+def _grouped(number: str) -> str:
+    """Return a whole number with commas; other texts as they are."""
+    return f"{int(number):,}" if number.lstrip("-").isdigit() else number
 
 
 def on_a_gpu(kernels: str, run: dict[str, Any]) -> str:
@@ -191,6 +226,7 @@ PARTS = (
     Part(README, "speed", ("speed_standard.json",), speed),
     Part(README, "speed on a GPU", ("gpu_h100.json",), fastest_on_a_gpu),
     Part(README, "mixing", ("mixing_standard.json",), mixing),
+    Part(HOWTO / "tempering.md", "equal seconds", ("tempering_standard.json",), equal_seconds),
     Part(HOWTO / "gpu.md", "speed", ("gpu_h100.json",), on_a_gpu),
     Part(
         HOWTO / "long_runs.md",

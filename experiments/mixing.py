@@ -4,10 +4,11 @@
 
 Four chains with the default schedule and the default, overdispersed starts are judged twice: by the
 label-free scalars that `fit.convergence()` looks at, and by all functionals of
-`fit.functionals()`, with the same limits (R-hat of 1.01, 400 effective draws over all chains). One
-corpus is drawn from the program of LDA. The other one is a sample of a real corpus, 300 of the blog
-entries of KOS. With three topics its chains mix, with more they do not. Tempered chains run beside
-plain ones that take as long.
+`fit.functionals()`, with the same limits (R-hat of 1.01, 400 effective draws over all chains). Two
+corpora are drawn from the program of LDA; "sharp" has ten topics of few words each, which catch one
+plain chain of four. The others are samples of real corpora, such as 300 of the blog entries of KOS:
+with three topics its chains mix, with more they do not. Tempered chains run beside plain ones that
+take as long.
 
 Seconds run from the call of `fit` to its return; compiling counts, and nothing is compiled before.
 """
@@ -49,31 +50,41 @@ class Fit(NamedTuple):
     options: Mapping[str, Any] = {}  # of the chains
     thinning: int = 1
     documents: int | None = None  # of the sample, where it is smaller than those of other fits
+    corpus_seed: int = 0
 
 
 SEQUENTIAL = {"schedule": "sequential"}
 
 
 def _small(
-    model: str, parameters: Mapping[str, Any], *, num_replicas: int, documents: int
-) -> tuple[Fit, Fit]:
+    model: str, parameters: Mapping[str, Any], *, num_replicas: int, documents: int,
+    scans: tuple[int, int] = (4000, 60000), sweeps: tuple[int, int] = (1000, 200000),
+) -> tuple[Fit, Fit]:  # fmt: skip
     """Return tempered chains of a small sample, and plain ones that take about as long."""
     return (
         Fit(
-            model, parameters, (4000, 60000), {"num_replicas": num_replicas}, SEQUENTIAL,
-            thinning=10, documents=documents,
+            model, parameters, scans, {"num_replicas": num_replicas}, SEQUENTIAL, thinning=10,
+            documents=documents,
         ),
-        Fit(model, parameters, (1000, 200000), thinning=100, documents=documents),
+        Fit(model, parameters, sweeps, thinning=100, documents=documents),
     )  # fmt: skip
 
 
 LEARNED = {"alpha": "prior", "beta": "prior"}
 TEN_TOPICS = {"num_topics": 10, "alpha": 0.1, "beta": 0.01}
+SHARP_TOPICS = {"num_topics": 10, "alpha": 0.1, "beta": 0.02}
+HDP = {"alpha": 1.0, "gamma": 1.0, "beta": 0.05}
+SHARP: dict[str, Any] = {"documents": 150, "corpus_seed": 2}
+FAR = {"num_replicas": 6, "end": {"alpha": 2.0, "beta": 8.0}}
 FITS = {
     "synthetic": (
         Fit("LDA", {"num_topics": 5, **LEARNED}, (1000, 10000)),
         Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.1}, (3500, 4000)),
         Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.1}, (7000, 6000)),
+    ),
+    "sharp": (
+        Fit("LDA", SHARP_TOPICS, (3000, 24000), FAR, SEQUENTIAL, thinning=4, **SHARP),
+        Fit("LDA", SHARP_TOPICS, (1000, 60000), thinning=10, **SHARP),
     ),
     "kos": (
         Fit("LDA", {"num_topics": 3, **LEARNED}, (1000, 20000)),
@@ -81,19 +92,37 @@ FITS = {
     ),
     "kos-many": (
         Fit("LDA", TEN_TOPICS, (1000, 20000)),
-        Fit("HDPLDA", {"alpha": 1.0, "gamma": 1.0, "beta": 0.05}, (1000, 4000)),
+        Fit("HDPLDA", HDP, (1000, 4000)),
     ),
     "tempered": (
         *_small("LDA", TEN_TOPICS, num_replicas=14, documents=100),
         Fit("LDA", TEN_TOPICS, (2000, 24000), {"num_replicas": 24}, SEQUENTIAL, thinning=10),
         Fit("LDA", TEN_TOPICS, (1000, 300000), thinning=100),
     ),
-    "authors": _small("AuthorTopicModel", TEN_TOPICS, num_replicas=15, documents=150),
+    "hdp": (
+        Fit("HDPLDA", HDP, (2000, 14000), {"num_replicas": 24}, SEQUENTIAL, 10, documents=100),
+        *_small(
+            "HDPLDA",
+            HDP,
+            num_replicas=24,
+            documents=100,
+            scans=(2000, 56000),
+            sweeps=(1000, 400000),
+        ),
+    ),
+    "authors": _small(
+        "AuthorTopicModel",
+        TEN_TOPICS,
+        num_replicas=15,
+        documents=150,
+        scans=(2000, 20000),
+        sweeps=(1000, 80000),
+    ),
     "labels": _small("SupervisedLDA", TEN_TOPICS, num_replicas=13, documents=60),
 }
-"""By part. All but the first two have the settings that are usual for topics that people read."""
+"""By part. "kos-many" and those after it have the usual settings for topics that people read."""
 
-DATA: dict[str, str] = dict.fromkeys(("kos", "kos-many", "tempered"), "kos.npz") | {
+DATA: dict[str, str] = dict.fromkeys(("kos", "kos-many", "tempered", "hdp"), "kos.npz") | {
     "authors": "mlabs.npz",
     "labels": "poliblog5k.npz",
 }
@@ -124,8 +153,10 @@ QUICK = Settings(
 )  # fmt: skip
 
 
-def drawn_from_lda(settings: Settings) -> Any:
-    """Draw a corpus from the program of LDA: five topics, alpha 0.2, beta 0.1.
+def drawn_from_lda(
+    settings: Settings, num_topics: int = 5, alpha: float = 0.2, beta: float = 0.1
+) -> Any:
+    """Draw a corpus from the program of LDA.
 
     Authors and labels, for models that need them, have nothing to do with the words.
     """
@@ -136,7 +167,7 @@ def drawn_from_lda(settings: Settings) -> Any:
 
     length, num_words = settings.drawn_length, settings.drawn_words
     template = bnp.Corpus.from_ids([[0] * length] * settings.documents, num_words=num_words)
-    program = Predictive(bnp.LDA(5, alpha=0.2, beta=0.1), num_samples=1)
+    program = Predictive(bnp.LDA(num_topics, alpha=alpha, beta=beta), num_samples=1)
     words = program(jax.random.key(settings.corpus_seed), template, observed=False)["w"][0]
     documents = np.asarray(words).reshape(settings.documents, length).tolist()
     number = range(settings.documents)
@@ -162,12 +193,22 @@ def others_of(path: Path, settings: Settings, sample: Any, number: int) -> Any:
 
 
 def _documents_of(path: Path, settings: Settings, first: int, number: int) -> Any:
-    """Return some documents of a corpus that is shuffled, from one on, in their old order."""
+    """Return some documents of a corpus that is shuffled, from one on, in their old order.
+
+    Authors of none of them are left out: each sweep would draw their topic shares.
+    """
+    import bnp_models as bnp
     from bnp_models.data.readers import read_npz
 
     corpus = read_npz(path, label=LABELS.get(path.stem))
     order = np.random.default_rng(settings.corpus_seed).permutation(corpus.num_docs)
-    return corpus.select(np.sort(order[first : first + number]))
+    chosen = corpus.select(np.sort(order[first : first + number]))
+    if not chosen.num_authors:
+        return chosen
+    return bnp.Corpus.from_counts(
+        chosen.to_counts(), vocabulary=chosen.vocabulary, doc_names=chosen.doc_names,
+        authors=[chosen.authors(d) for d in range(chosen.num_docs)],
+    )  # fmt: skip
 
 
 def model_of(fit: Fit) -> Any:
@@ -187,11 +228,13 @@ def cells(settings: Settings, folder: str | None, output: Path) -> Iterator[Cell
     """
     for part, fits in FITS.items():
         file = Path(folder) / DATA[part] if folder and part in DATA else None
-        data = "synthetic" if file is None else file.stem
+        drawn = part if part == "sharp" else "synthetic"
+        data = drawn if file is None else file.stem
         for fit in fits:
             sweeps = fit.sweeps[0] // settings.shorter, fit.sweeps[1] // settings.shorter
             detail = {**fit.parameters, "num_warmup": sweeps[0], "num_samples": sweeps[1]}
             detail |= {**fit.tempering, **fit.options}
+            detail |= {f"end_{name}": factor for name, factor in detail.pop("end", {}).items()}
             if fit.documents:
                 detail["documents"] = fit.documents
             thinning = min(fit.thinning, max(1, sweeps[1] // MIN_DRAWS))
@@ -199,21 +242,25 @@ def cells(settings: Settings, folder: str | None, output: Path) -> Iterator[Cell
                 detail["thinning"] = thinning
             cell = Cell(part, fit.model, dict, data, detail, chain_seed=settings.seed)
             run = output.with_suffix("") / re.sub(r"[^\w.=-]+", "_", cell.key)
-            measure = partial(_measure, settings, file, fit, sweeps, thinning, run)
+            about = fit.parameters if part == "sharp" else {}
+            measure = partial(_measure, settings, file or about, fit, sweeps, thinning, run)
             yield dataclasses.replace(cell, measure=measure)
 
 
 def _measure(
-    settings: Settings, file: Path | None, fit: Fit, sweeps: tuple[int, int], thinning: int,
-    run: Path,
+    settings: Settings, source: Path | Mapping[str, Any], fit: Fit, sweeps: tuple[int, int],
+    thinning: int, run: Path,
 ) -> dict[str, Any]:  # fmt: skip
-    """Fit, and judge all chains by scalars and by functionals."""
+    """Fit, and judge all chains by scalars and by functionals.
+
+    `source` is the file of a real corpus, or the hyperparameters of a drawn one.
+    """
     import bnp_models as bnp
 
-    if fit.documents:
-        documents = min(fit.documents, settings.documents)
-        settings = dataclasses.replace(settings, documents=documents)
-    corpus = drawn_from_lda(settings) if file is None else sample_of(file, settings)
+    documents = min(fit.documents or settings.documents, settings.documents)
+    settings = dataclasses.replace(settings, documents=documents, corpus_seed=fit.corpus_seed)
+    real = isinstance(source, Path)
+    corpus = sample_of(source, settings) if real else drawn_from_lda(settings, **source)
     tempering = bnp.Tempering(**fit.tempering) if fit.tempering else None
     options: dict[str, Any] = {} if tempering is None else {"tempering": tempering}
     run.parent.mkdir(exist_ok=True)

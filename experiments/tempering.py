@@ -6,7 +6,7 @@ LDA with ten topics, on samples of the blog entries of KOS with 300 words (see `
 annealed and tempered chains run for as many seconds, half of which is the warm-up. Held-out
 documents, the log joint density, and how alike the topics of two chains are, say what was gained.
 
-Numbers of sweeps follow from the seconds of a short fit, so seconds are equal by about a tenth.
+Numbers of sweeps follow from the seconds of short fits, so seconds are equal by about a tenth.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ METHODS: dict[str, Mapping[str, Any]] = {
     "annealed": {**PARALLEL, "start_temperature": 1.25},
     "tempered": SEQUENTIAL,
 }
-TRIAL = 8, 8  # sweeps of the fit that tells how fast they are
+TRIAL = 1 / 20  # share of the seconds that a fit has to take to tell how fast sweeps are
 DRAWS = 1000  # at most twice as many are kept
 
 
@@ -114,8 +114,11 @@ def _equal_seconds(
     """Fit for some seconds, and score."""
     corpus, new = samples(folder, settings, documents)
     run = partial(_fit, settings, corpus, method, num_chains=settings.num_chains)
-    trial = run(TRIAL, keep_states=1)
-    half = max(4, round(settings.seconds * sum(TRIAL) / _seconds(trial) / 2))
+    half, took = 2, 0.0
+    while took < TRIAL * settings.seconds:
+        half *= 4
+        took = _seconds(run((half, half), keep_states=1))
+    half = max(4, round(half * settings.seconds / took))
     thinning = max(1, half // DRAWS)
     fit = run((half, half), thinning=thinning, keep_states=min(settings.keep_states, half))
     lp = fit.data["sample_stats"]["lp"]

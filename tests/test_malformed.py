@@ -561,6 +561,7 @@ KINDS_AT: dict[str, Table] = {
         for reader in ("read_csv", "read_jsonl")
         for name in ("group", "authors", "label", "name")
     },
+    "Transform.from_cooccurrence.association": choice(),
     "Transform.from_cooccurrence.weights": choice(),
     "Transform.from_cooccurrence.window": count(2, none=True),
     "Transform.from_description.description": wrong("dictionary") | {"incomplete": {"a": 1}},
@@ -1490,7 +1491,8 @@ def is_shown(value: Any, parameter: str, message: str) -> bool:
         shown += [str(value.shape), str(value.dtype), *map(repr, value.ravel().tolist()[:3])]
         shown += [str(len(value))] if value.ndim else []
     if isinstance(value, list | tuple | dict | set | str | bytes):
-        inside = [x for part in value for x in (part if isinstance(part, list) else [part])]
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        inside = [x for part in parts for x in (part if isinstance(part, list | dict) else [part])]
         shown += [*map(repr, inside), str(len(value)), "empty", "ragged", "dtype"]
     if value is None:
         shown += ["missing"]

@@ -441,7 +441,7 @@ class GibbsModel(Model):
         tempering = getattr(options, "tempering", None)
         if tempering is None:
             return self.sampler_type(self, options, sampled_by_other_blocks)
-        plain = dataclasses.replace(options, start_temperature=1.0, tempering=None)
+        plain = dataclasses.replace(options, tempering=None)
         return TemperedSampler(self.sampler_type(self, plain, sampled_by_other_blocks), tempering)
 
 

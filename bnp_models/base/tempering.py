@@ -49,7 +49,7 @@ _SWEEP_KEY = np.uint32(2**31 + 2**30)  # the same, of sweeps between two exchang
 _HELD = 1e12  # prior observations that hold a hyperparameter at a value, up to rounding
 _NODES = np.array([0.5 - 0.15**0.5, 0.5, 0.5 + 0.15**0.5], np.float32)  # on [0, 1]
 _WEIGHTS = np.array([5 / 18, 8 / 18, 5 / 18], np.float32)
-_MOST_REPLICAS = 999
+_MOST = 999  # replicas, and sweeps between two exchanges
 _REPLICAS_BY_ROOT = 0.2  # replicas of a chain, divided by the root of the number of tokens
 _FIRST_ROUND = 16  # scans until the path is divided anew for the first time
 
@@ -71,11 +71,11 @@ class Tempering:
         geometrically. By default 1.5 for `alpha` and `gamma` and 3 for `beta`, which was tried for
         LDA alone.
     num_replicas
-        Replicas of each chain; with 1 it is not tempered. A scan takes as long as that many sweeps.
-        By default a fifth of the root of the number of tokens, and at least 3: 20 for 10,000
-        tokens. That is about twice the barrier of LDA with ten topics.
+        Replicas of each chain, at most 999; with 1 it is not tempered. A scan takes as long as that
+        many sweeps. By default a fifth of the root of the number of tokens, and at least 3: 20 for
+        10,000 tokens. That is about twice the barrier of LDA with ten topics.
     sweeps_per_swap
-        Sweeps of each replica between two exchanges.
+        Sweeps of each replica between two exchanges, at most 999.
 
     Raises
     ------
@@ -90,10 +90,10 @@ class Tempering:
     def __post_init__(self):
         integer = arguments.integer
         if self.num_replicas is not None:
-            num_replicas = integer("num_replicas", self.num_replicas, 1, _MOST_REPLICAS)
+            num_replicas = integer("num_replicas", self.num_replicas, 1, _MOST)
             object.__setattr__(self, "num_replicas", num_replicas)
         object.__setattr__(
-            self, "sweeps_per_swap", integer("sweeps_per_swap", self.sweeps_per_swap, 1)
+            self, "sweeps_per_swap", integer("sweeps_per_swap", self.sweeps_per_swap, 1, _MOST)
         )
         if self.end is None:
             return
@@ -102,6 +102,10 @@ class Tempering:
             (name, arguments.finite_number(f"end[{name!r}]", x, at_least=1, at_most=1000))
             for name, x in sorted(given.items(), key=str)
         ]
+        if all(factor == 1 for _, factor in factors):
+            raise ValueError(
+                f"end must have a factor above 1, or all replicas are alike, got {dict(factors)}"
+            )
         object.__setattr__(self, "end", tuple(factors))
 
     @property
@@ -127,10 +131,8 @@ def checked_tempering(value: object, model: Any) -> Tempering:
     made = arguments.instance("tempering", value, Tempering, "a bnp_models.Tempering")
     if made.end is None:
         return dataclasses.replace(made, end=model.far_end)
-    if made.factors.keys() - model.far_end.keys():
-        raise ValueError(
-            f"tempering must have factors end= of some of {list(model.far_end)}, got {given}"
-        )
+    for name in made.factors:
+        arguments.one_of("a name in end of tempering", name, list(model.far_end))
     return made
 
 
@@ -139,14 +141,15 @@ def _by_name(end: Any) -> Any:
     if not isinstance(end, list | tuple):
         return end
     are_pairs = all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in end)
-    return dict(map(tuple, end)) if are_pairs else end
+    by_name = dict(map(tuple, end)) if are_pairs else {}
+    return by_name if len(by_name) == len(end) else end  # a name twice is no mapping
 
 
 def _num_replicas(tempering: Tempering, num_tokens: int) -> int:
     """Return the number of replicas of a chain of a corpus."""
     if tempering.num_replicas is not None:
         return tempering.num_replicas
-    return min(max(3, math.ceil(_REPLICAS_BY_ROOT * num_tokens**0.5)), _MOST_REPLICAS)
+    return min(max(3, math.ceil(_REPLICAS_BY_ROOT * num_tokens**0.5)), _MOST)
 
 
 class Ensemble(NamedTuple):

@@ -77,14 +77,21 @@ class TopicOptions(Options):
 
     def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
         """Return options whose stored form is another one, see `Options.checked`."""
-        count, temperature = partial(arguments.optional, arguments.integer), self.start_temperature
+        count = partial(arguments.optional, arguments.integer)
+        temperature = arguments.finite_number(
+            "start_temperature", self.start_temperature, at_least=1, at_most=2
+        )
+        tempering = self._checked_tempering(model)
+        if tempering is not None and temperature not in (1.0, type(self).start_temperature):
+            raise ValueError(
+                f"start_temperature is {temperature}, but tempering takes the place of annealing: "
+                "leave one of the two out"
+            )
         return super().checked(model, sites) | {
             "init_topics": count("init_topics", self.init_topics, 1),
             "num_parallel": count("num_parallel", self.num_parallel, 1),
-            "start_temperature": arguments.finite_number(
-                "start_temperature", temperature, at_least=1, at_most=2
-            ),
-            "tempering": self._checked_tempering(model),
+            "start_temperature": temperature if tempering is None else 1.0,
+            "tempering": tempering,
         }
 
     def _checked_tempering(self, model: Model) -> Tempering | None:

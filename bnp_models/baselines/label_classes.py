@@ -71,9 +71,12 @@ class DocumentClassifier(abc.ABC):
         ValueError
             If the corpus has other words than the one that was fitted.
         """
-        scores = self.decision_function(corpus)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes[chosen]
+        self._check_words(corpus)
+        return self._chosen(self._scores(corpus))
+
+    def _chosen(self, scores: Float[np.ndarray, "... D P"]) -> Int[np.ndarray, "... D"]:
+        two = len(self.classes) == 2
+        return self.classes[(scores[..., 0] > 0).astype(int) if two else scores.argmax(axis=-1)]
 
     def _check_words(self, corpus: Corpus) -> None:
         as_corpus("corpus", corpus)

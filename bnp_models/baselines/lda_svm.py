@@ -5,9 +5,10 @@ The features of a document are its topic frequencies $\bar z_d$. Labels do not i
 
 import dataclasses
 import time
+from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from sklearn.svm import LinearSVC
 
 from bnp_models.baselines.label_classes import DocumentClassifier, classes_of
@@ -50,15 +51,28 @@ class LDASVM(DocumentClassifier):
     num_kept: int
     seed: int
 
+    def predict_by_state(self, corpus: Corpus) -> Int[np.ndarray, "S D"]:
+        """Return the classes by each of the S kept states of the topics; `predict` has their mean.
+
+        Raises
+        ------
+        ValueError
+            If the corpus has other words than the one that was fitted.
+        """
+        self._check_words(corpus)
+        return self._chosen(np.stack([*self._scores_by_state(corpus)]))
+
     def _scores(self, corpus: Corpus) -> Float[np.ndarray, "D P"]:
-        r"""Return $w \cdot \bar z_d + b$, with the expected $\bar z_d$ of Gibbs fold-in."""
+        return np.mean([*self._scores_by_state(corpus)], axis=0)
+
+    def _scores_by_state(self, corpus: Corpus) -> Iterator[Float[np.ndarray, "D P"]]:
+        r"""Yield $w \cdot \bar z_d + b$, with the expected $\bar z_d$ of Gibbs fold-in."""
         mixtures = self.topics.mixtures
         theta = document_topics(
             mixtures, corpus, num_sweeps=self.num_sweeps, num_kept=self.num_kept, seed=self.seed
         )
-        pairs = zip(theta, one_by_one(mixtures), strict=True)
-        features = np.mean([_frequencies(mean, mixture, corpus) for mean, mixture in pairs], axis=0)
-        return features @ self.coef.T + self.intercept
+        for mean, mixture in zip(theta, one_by_one(mixtures), strict=True):
+            yield _frequencies(mean, mixture, corpus) @ self.coef.T + self.intercept
 
 
 def fit_lda_svm(
@@ -74,6 +88,7 @@ def fit_lda_svm(
     num_sweeps: int = 50,
     num_kept: int = 25,
     seed: int = 0,
+    init_topics: int | None = None,
 ) -> LDASVM:
     r"""Fit LDA to the words by Gibbs sampling, and a linear SVM to topic shares and labels.
 
@@ -99,6 +114,8 @@ def fit_lda_svm(
         Fold-in sweeps for new documents in each state, and how many of the last ones are averaged.
     seed
         Seed of the chain and the fold-in.
+    init_topics
+        Topics at the start of the chain; all by default.
 
     Returns
     -------
@@ -136,6 +153,7 @@ def fit_lda_svm(
         seed=seed,
         keep_states=keep_states,
         progress=False,
+        init_topics=init_topics,
     )
     if not isinstance(topics, TopicFit):
         raise TypeError(f"fit of LDA must return a TopicFit, got {type(topics).__name__}")

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import json
 import math
+import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Transform"]
+
+ASSOCIATIONS = ("count", "log-likelihood")
+SPREAD = 0.25  # share of the words that one global word may be connected with, without a warning
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -150,16 +154,17 @@ class Transform(ComparedByDigest):
         *,
         window: int | None = 20,
         top: int = 10,
+        association: str = "count",
         weights: str = "uniform",
         include_self: bool = True,
     ) -> "Transform":
         r"""Connect words that occur near one another; one matrix for all groups.
 
         Two tokens of a document occur together if a window of `window` consecutive tokens can hold
-        both. Each word is connected with the words whose tokens most often occur together with
-        its own; ties go to the lower word id. Then columns are divided by their sums, and a column
-        v without entries gets the entry (v, v). Chen et al., Differential Topic Models (IEEE TPAMI
-        37, 2015), section 6.2.2.
+        both. Each word is connected with the words that it is most associated with; ties go to the
+        lower word id. Then columns are divided by their sums, and a column v without entries gets
+        the entry (v, v). Chen et al., Differential Topic Models (IEEE TPAMI 37, 2015), section
+        6.2.2.
 
         Parameters
         ----------
@@ -172,10 +177,15 @@ class Transform(ComparedByDigest):
             takes a document for a window.
         top
             The most entries of a row, before empty columns are filled.
+        association
+            "count" takes the number of ordered pairs of tokens that occur together; a token makes
+            a pair with itself. It connects most words with the few that are frequent everywhere; a
+            word that stands for more than a quarter of all is warned of. "log-likelihood" takes G
+            squared of these pairs, for words that occur together more often than by chance
+            (Dunning, Computational Linguistics 19, 1993).
         weights
             Entries of a row before columns are divided by their sums: "uniform" makes them equal,
-            "value" takes the number of ordered pairs of tokens that occur together. A token makes
-            a pair with itself.
+            "value" takes the association.
         include_self
             Connect each word with itself, as one of the `top`. The paper does not say whether it
             does. Without it a word that occurs near no other word is connected with none.
@@ -189,6 +199,7 @@ class Transform(ComparedByDigest):
         corpus = as_corpus("corpus", corpus)
         window = arguments.optional(arguments.integer, "window", window, 2)
         top = arguments.integer("top", top, 1)
+        association = arguments.one_of("association", association, ASSOCIATIONS)
         weights = arguments.one_of("weights", weights, ("uniform", "value"))
         include_self = arguments.flag("include_self", include_self)
         if window is not None and window < np.max(corpus.doc_length):
@@ -200,9 +211,21 @@ class Transform(ComparedByDigest):
                     "window=None, or a corpus made with Corpus.from_texts or Corpus.from_ids"
                 )
         blocks = word_relations.cooccurrences(corpus, window)
+        if association == "log-likelihood":
+            pairs = word_relations.number_of_pairs(corpus, window)
+            blocks = word_relations.log_likelihood_ratios(blocks, pairs)
         found = word_relations.top_relations(
             blocks, corpus.num_words, top, include_self=include_self
         )
+        rows_of = np.bincount(found.indices, minlength=corpus.num_words)
+        v, most = int(rows_of.argmax()), int(rows_of.max())
+        if most > max(SPREAD * corpus.num_words, 10 * top):
+            advice = 'association="log-likelihood"' if association == "count" else "more text"
+            warnings.warn(
+                f"the word {corpus.vocabulary[v]!r} stands for {most} of {corpus.num_words} words, "
+                f"so the transform says little; give {advice}",
+                stacklevel=2,
+            )
         if weights == "uniform":
             found.data[:] = 1.0
         return cls.from_matrix(found, vocabulary=corpus.vocabulary, normalise=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import scipy.special
 from jaxtyping import Bool, Float, Int, Num
 
 from bnp_models.data.corpus import Corpus
@@ -22,6 +23,8 @@ __all__ = [
     "Block",
     "cooccurrences",
     "cosines",
+    "log_likelihood_ratios",
+    "number_of_pairs",
     "open_wordnet",
     "path_similarities",
     "rows_of_block",
@@ -101,6 +104,40 @@ def cooccurrences(corpus: Corpus, window: int | None) -> Iterator[Block]:
             same = doc[there] == doc[here]
             np.add.at(counts, cell[same] + word[there[same]], 1)
         yield first, counts.reshape(last - first, num_words)
+
+
+def number_of_pairs(corpus: Corpus, window: int | None) -> Int[np.ndarray, " V"]:
+    """Count the pairs of tokens of `cooccurrences` whose first token is of each word."""
+    length = np.repeat(np.asarray(corpus.doc_length, np.int64), np.asarray(corpus.doc_length))
+    ends = np.cumsum(np.asarray(corpus.doc_length, np.int64))
+    left = np.arange(len(length)) - (ends - corpus.doc_length)[np.asarray(corpus.doc)]
+    reach = length if window is None else window - 1
+    pairs = 1 + np.minimum(left, reach) + np.minimum(length - 1 - left, reach)
+    found = np.zeros(corpus.num_words, np.int64)
+    np.add.at(found, np.asarray(corpus.word), pairs)
+    return found
+
+
+def log_likelihood_ratios(blocks: Iterable[Block], pairs: Int[np.ndarray, " V"]) -> Iterator[Block]:
+    """Turn counts of pairs into G squared, zero where words meet no more often than by chance.
+
+    It compares the four counts of pairs with and without the two words with those of words that are
+    independent (Dunning, Computational Linguistics 19, 1993). `pairs` has the sums of all rows.
+    """
+    total = pairs.sum()
+
+    def summand(count: np.ndarray, expected: np.ndarray) -> np.ndarray:
+        return scipy.special.xlogy(count, count / np.maximum(expected, 1e-300))  # both may be 0
+
+    for first, counts in blocks:
+        both = counts.astype(np.float64)
+        one, other = pairs[first : first + len(both), None], pairs[None].astype(np.float64)
+        expected = one * other / total
+        ratio = summand(both, expected)
+        ratio += summand(one - both, one * (total - other) / total)
+        ratio += summand(other - both, (total - one) * other / total)
+        ratio += summand(total - one - other + both, (total - one) * (total - other) / total)
+        yield first, np.where(both > expected, 2 * ratio, 0.0)
 
 
 def cosines(vectors: Float[np.ndarray, "V E"], threshold: float) -> Iterator[Block]:

@@ -32,13 +32,14 @@ class _Options(FiniteOptions):
     ----------
     sampler
         How the weights are updated: "polya-gamma" (drawn jointly, given one auxiliary variable for
-        each document) or "elliptical" (elliptical slice sampling). Both are exact; the second is
-        slow where the posterior is much narrower than the prior.
+        each document) or "elliptical" (elliptical slice sampling, slow where the posterior is much
+        narrower than the prior). "augmented" is algorithm 1 of the paper: topics are drawn given
+        the auxiliary variables, too. All are exact.
     """
 
     sampler: str = "polya-gamma"
 
-    choices: ClassVar = {"sampler": ("polya-gamma", "elliptical")}
+    choices: ClassVar = {"sampler": ("polya-gamma", "augmented", "elliptical")}
 
 
 class _Sampler(LabelledSampler):

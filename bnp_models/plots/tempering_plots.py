@@ -13,7 +13,7 @@ __all__ = ["plot_tempering"]
 
 MAX_NAMED = 6  # chains whose numbers are written
 MAX_WAYS = 4  # replicas whose way has a colour
-MAX_POINTS = 2000  # of a line
+MAX_POINTS = 250  # of a way: more of them are a blot
 
 
 def plot_tempering(data: Any, *, axes: np.ndarray | None = None) -> np.ndarray:
@@ -22,7 +22,8 @@ def plot_tempering(data: Any, *, axes: np.ndarray | None = None) -> np.ndarray:
     The first panel has the share of accepted exchanges of each pair of neighbours. The second one
     has the rate of rejection for each unit of the path: it is high where topics melt. The third one
     has the way of the replicas of the first chain between the recorded end (0) and the far end,
-    four of them in colour. If colours stay on one side, the ends are not connected yet.
+    four of them in colour; of a long run, these four alone, at some of the draws. If colours stay
+    on one side, the ends are not connected yet.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ def plot_tempering(data: Any, *, axes: np.ndarray | None = None) -> np.ndarray:
     x, ways = np.arange(num_draws)[::every], found.rung[0, ::every]
     chosen = np.unique(np.linspace(0, num_replicas - 1, MAX_WAYS).round().astype(int))
     begun = np.argsort(ways[0])[chosen]
-    for replica in range(num_replicas):
+    for replica in range(num_replicas if every == 1 else 0):
         third.plot(x, ways[:, replica], color="0.88", lw=0.5, zorder=1)
     for i, replica in enumerate(begun):
         third.plot(x, ways[:, replica], color=panels.COLOURS[i], lw=1, zorder=2)

@@ -34,7 +34,12 @@ from bnp_models.base.model import TOPICS, ModelWords
 from bnp_models.data import arguments
 from bnp_models.posterior import arviz_data
 from bnp_models.posterior.chain_drift import FALSE_ALARMS, MIN_LENGTH, separation, trend
-from bnp_models.posterior.exchanges import ENOUGH_TRIPS, round_trips, too_far_apart
+from bnp_models.posterior.exchanges import (
+    ENOUGH_TRIPS,
+    round_trips,
+    too_far_apart,
+    was_tempered,
+)
 
 __all__ = [
     "VERDICTS",
@@ -245,8 +250,8 @@ def convergence(
     wanted = min_ess_per_chain * chains
     summary = _summarise(table, scalars, verdict, (max_rhat, wanted), terms)
     trips = round_trips(data)
-    if passed and trips is not None:
-        passed = bool(trips.min() >= ENOUGH_TRIPS)
+    if passed and (trips is not None or was_tempered(data)):
+        passed = trips is not None and bool(trips.min() >= ENOUGH_TRIPS)
         verdict = verdict if passed else "too few draws"
         summary = _with_trips(summary, trips, passed)
     if not passed and (said := too_far_apart(data)):
@@ -254,8 +259,14 @@ def convergence(
     return Convergence(table, passed, summary, verdict)
 
 
-def _with_trips(summary: str, trips: Int[np.ndarray, " C"], passed: bool) -> str:
+def _with_trips(summary: str, trips: Int[np.ndarray, " C"] | None, passed: bool) -> str:
     """Say what round trips of tempered chains add to quantities that agree."""
+    if trips is None:
+        return (
+            "Too few draws: all checked quantities agree, but the round trips of replicas were not "
+            "kept, which say whether chains forgot where they began: use bnp_models.fit, or "
+            'extra_fields=("info.round_trips", "info.swap_acceptance") of MCMC.run.'
+        )
     least, chain = int(trips.min()), int(trips.argmin())
     if passed:
         return f"{summary} Replicas of each chain made {least} round trips or more."

@@ -11,10 +11,18 @@ from jaxtyping import Float, Int
 
 from bnp_models.posterior import arviz_data
 
-__all__ = ["ENOUGH_TRIPS", "Exchanges", "attributes", "exchanges", "round_trips", "too_far_apart"]
+__all__ = [
+    "ENOUGH_TRIPS",
+    "Exchanges",
+    "attributes",
+    "exchanges",
+    "round_trips",
+    "too_far_apart",
+    "was_tempered",
+]
 
 ENOUGH_TRIPS = 10  # of each chain: with fewer it has not been shown to forget its start
-TOO_OFTEN = 0.75  # a half is best
+TOO_OFTEN, HARDLY = 0.75, 0.95  # a half is best
 
 
 class Exchanges(NamedTuple):
@@ -61,11 +69,19 @@ def _rejection(acceptance: Float[np.ndarray, "C S N"]) -> Float[np.ndarray, "C N
 
 
 def round_trips(data: Any) -> Int[np.ndarray, " C"] | None:
-    """Return the round trips of each chain; None if the chains were not tempered."""
+    """Return the round trips of each chain; None if they are not known, or there is no path."""
     if not _has_stats(data):
         return None
     stats = arviz_data.group(data, "sample_stats")
-    return stats["round_trips"].to_numpy()[:, -1] if "round_trips" in stats else None
+    one_replica = "swap_acceptance" in stats and not stats["swap_acceptance"].size
+    known = "round_trips" in stats and not one_replica
+    return stats["round_trips"].to_numpy()[:, -1] if known else None
+
+
+def was_tempered(data: Any) -> bool:
+    """Say whether chains had more than one replica."""
+    tempering = json.loads(data.attrs.get("options", "{}")).get("tempering")
+    return tempering is not None and tempering["num_replicas"] != 1
 
 
 def too_far_apart(data: Any) -> str | None:
@@ -77,9 +93,12 @@ def too_far_apart(data: Any) -> str | None:
     rate, barrier = rejection.mean(axis=1).max(), rejection.sum(axis=1).max()
     if rate <= TOO_OFTEN:
         return None
+    wanted = f"num_replicas={int(np.ceil(2 * barrier))} or more"
+    if rate > HARDLY:  # the barrier is at least this, and may be far higher
+        wanted = "several times as many replicas (num_replicas=)"
     return (
-        f"Neighbours on the path refuse {rate:.0%} of their exchanges: take "
-        f"num_replicas={int(np.ceil(2 * barrier))} or more, or smaller factors (end=)."
+        f"Neighbours on the path refuse {rate:.0%} of their exchanges: take {wanted}, or smaller "
+        "factors (end=)."
     )
 
 

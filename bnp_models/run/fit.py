@@ -140,10 +140,12 @@ def fit(
         "num_warmup": num_warmup,
         "num_samples": arguments.integer("num_samples", num_samples, 1, most),
         "num_chains": arguments.integer("num_chains", num_chains, 1),
-        "thinning": arguments.integer("thinning", thinning, 1, num_samples),
+        "thinning": arguments.integer("thinning", thinning, 1),
         "seed": arguments.seed("seed", seed),
         "keep_states": arguments.integer("keep_states", keep_states, 0),
     }
+    if sizes["thinning"] > sizes["num_samples"]:
+        raise ValueError(f"thinning must be at most num_samples={num_samples}, got {thinning}")
     arguments.finite_number("checkpoint_seconds", checkpoint_seconds, at_least=0, infinite=True)
     arguments.one_of("on_interrupt", on_interrupt, ("raise", "return"))
     if not isinstance(progress, bool | np.bool_ | Progress) or isinstance(progress, type):

@@ -426,7 +426,8 @@ class Runner:
             ) from error
         chains = num_bytes(state)
         what = f"num_chains is {num_chains}: the states of all chains are kept at once"
-        fix = "use fewer chains, or a smaller model, or data with fewer words (features)"
+        fewer = "chains or num_replicas" if isinstance(state.chain, Ensemble) else "chains"
+        fix = f"use fewer {fewer}, or a smaller model, or data with fewer words (features)"
         check_memory(what, chains, fix)
         stats = current_device().memory_stats() or {}  # None on a CPU
         if limit := stats.get("bytes_limit"):

@@ -7,28 +7,17 @@ below zero the first method is better.
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from study.cells import of_part
-from study.claims import (
-    RHAT,
-    Claim,
-    Finding,
-    about_posterior,
-    about_starts,
-    decided,
-    judge,
-    not_run,
-    yes_or_no,
-)
+from study.claims import Chains, Claim, Finding, decided, judge, not_run
 from study.frames import DataFrame, frame
-from study.gaps import Gap, gap_between, paired_rows
-from study.scores import Difference, documents_error, mean_of, over_splits, worst_rhat
+from study.gaps import Gap, chains_between, gap_between
+from study.scores import Difference, documents_error, mean_of, over_splits
 from study.timing import arrival
 
 from author_topic.settings import (
@@ -90,31 +79,43 @@ class Which(NamedTuple):
         return {n: np.array(r["scores"][seen][name]) for n, r in found.items()
                 if seen in r["scores"]}  # fmt: skip
 
+    def draws(self, run: Run) -> dict[int, np.ndarray]:
+        """Return the score of each kept state [chains, states] by split, where they were kept."""
+        seen = self.seen or SEEN_BY[self.method]
+        found = {n: r["scores"].get(seen, {}) for n, r in self.records(run).items()}
+        return {n: -np.array(score["draws"]) for n, score in found.items() if "draws" in score}
+
     def scores(self, run: Run) -> DataFrame:
         """Return the scores."""
-        return scored(run, self.docs(run))
+        return scored(run, self.docs(run), self.draws(run))
+
+    def of_all_starts(self, run: Run) -> DataFrame:
+        """Return the scores from all starts that were tried; `start` is "" for the usual one."""
+        tables = [self.scores(run).assign(start="")]
+        for first in run["settings"]["starts"][1:] if self.topics == INFERRED else ():
+            start = start_name(first)
+            tables.append(self._replace(start=start).scores(run).assign(start=start))
+        return pd.concat([x for x in tables if len(x)] or tables[:1])
 
     def topics_used(self, run: Run) -> str:
         """Say how many topics are in use, with the standard error over splits."""
         return _with_error(mean_of([r["topics"] for r in self.records(run).values()]), 0)
 
-    def start_gaps(self, run: Run) -> dict[str, list[float]]:
-        """Return by how many nats per token chains from another start are better, by the method."""
-        usual = self.scores(run)
-        others = [self._replace(start=start_name(n)) for n in run["settings"]["starts"][1:]]
-        rows = (paired_rows(usual, other.scores(run))["gap"] for other in others)
-        return {self.method: [x for gaps in rows for x in gaps]}
 
+def scored(
+    run: Run, docs: Mapping[int, np.ndarray], draws: Mapping[int, np.ndarray] = {}
+) -> DataFrame:
+    """Return the logs of perplexities of documents by split, from their log probabilities.
 
-def scored(run: Run, docs: Mapping[int, np.ndarray]) -> DataFrame:
-    """Return the logs of perplexities of documents by split, from their log probabilities."""
+    `draws` has the logs of perplexities in single states, where they are known.
+    """
     tokens = {r["split_seed"]: r["doc_tokens"] for r in of_part(run, "fit", method="unigram")}
     rows = [
         {"split_seed": n, "value": -docs[n].sum() / np.sum(tokens[n]), "docs": -docs[n],
-         "tokens": tokens[n]}
+         "tokens": tokens[n], "draws": draws.get(n)}
         for n in sorted(set(docs) & set(tokens))
     ]  # fmt: skip
-    return frame(rows, "split_seed", "value", "docs", "tokens")
+    return frame(rows, "split_seed", "value", "docs", "tokens", "draws")
 
 
 def perplexity(scores: DataFrame) -> tuple[float, float] | None:
@@ -192,10 +193,17 @@ def words_worth(run: Run, authors: Which, words: Which) -> Difference | None:
 # ---- what a run says of the claims
 
 
-def _decided(text: str, gap: Gap, margin: Difference, why: str = "") -> Finding:
+def _between(one: DataFrame, other: DataFrame) -> tuple[Gap | None, list[Chains]]:
+    """Return by how much two methods differ, on average and in every draw of every chain."""
+    return gap_between(one, other), [chains_between(one, other)]
+
+
+def _decided(
+    text: str, gap: Gap, margin: Difference, chains: Sequence[Chains] | None, why: str = ""
+) -> Finding:
     """Decide by two standard errors; say over how many splits."""
     text = f"{text}, {gap.splits} split{'s' if gap.splits > 1 else ''}"
-    return decided(text, margin, gap.splits, why=why)
+    return decided(text, margin, gap.splits, why=why, chains=chains)
 
 
 def _unless(finding: Finding, opened: str, remark: str, remedy: str) -> Finding:
@@ -205,7 +213,7 @@ def _unless(finding: Finding, opened: str, remark: str, remedy: str) -> Finding:
     verdict, why = finding.verdict, f"{finding.why} {remark}"
     if verdict == opened:
         verdict, why = "not decided", f"{why} Open: {remedy}."
-    return Finding(finding.found, verdict, why.strip())
+    return finding._replace(verdict=verdict, why=why.strip())
 
 
 def words(run: Run, after: bool) -> Finding:
@@ -215,7 +223,7 @@ def words(run: Run, after: bool) -> Finding:
         return not_run(NOT_FITTED)
     number = str(max(run["settings"]["words"]) if after else 0)
     authors, lda = ours.which, theirs.which._replace(seen=number)
-    gap = gap_between(authors.scores(run), lda.scores(run))
+    gap, chains = _between(authors.scores(run), lda.scores(run))
     if gap is None:
         return not_run(f"LDA was not scored after {number} words.")
     text = f"ratio of perplexities, authors known to {number} words seen: {gap.ratio}; "
@@ -223,7 +231,7 @@ def words(run: Run, after: bool) -> Finding:
     worth = words_worth(run, authors, lda)
     if after and worth:
         text += f"; the authors are worth {_with_error(worth, 1)} words"
-    return _decided(text, gap, gap.less(0.0) if after else gap.below())
+    return _decided(text, gap, gap.less(0.0) if after else gap.below(), chains)
 
 
 def authors_or_half(run: Run) -> Finding:
@@ -231,11 +239,11 @@ def authors_or_half(run: Run) -> Finding:
     ours, theirs = best_of(run, ATM), best_of(run, LDA)
     if ours is None or theirs is None:
         return not_run(NOT_FITTED)
-    gap = gap_between(ours.which.scores(run), theirs.which.scores(run))
+    gap, chains = _between(ours.which.scores(run), theirs.which.scores(run))
     if gap is None:
         return not_run("The models were not fitted to the same splits.")
     text = f"ratio of perplexities {gap.ratio}, K={ours.which.topics} and {theirs.which.topics}"
-    finding = _decided(text, gap, gap.below())
+    finding = _decided(text, gap, gap.below(), chains)
     finding = _unless(finding, "does not hold", ours.remark(), MORE_TOPICS)
     return _unless(finding, "holds", theirs.remark(), MORE_TOPICS)
 
@@ -253,22 +261,21 @@ def number_of_topics(run: Run) -> Finding:
     usual, other, *_ = found.values()
     apart = mean_of([math.log(other[n]["topics"] / usual[n]["topics"]) for n in both])
     margin = Difference(math.log(1 + SAME) - abs(apart.value), apart.error)
-    finding = _decided(text, Gap(*apart, len(both)), margin)
-    fits = [record for of_start in found.values() for record in of_start.values()]
-    return about_posterior(finding, fits, starts=len(starts))
+    return _decided(text, Gap(*apart, len(both)), margin, ())
 
 
 def near(run: Run, inferred: str, fixed: str) -> Finding:
     """Compare a model that infers the number of topics with the best finite one."""
     best, mine = best_of(run, fixed), Which(inferred)
-    gap = best and gap_between(mine.scores(run), best.which.scores(run))
-    if best is None or gap is None:
+    if best is None:
+        return not_run(NOT_FITTED)
+    gap, chains = _between(mine.of_all_starts(run), best.which.scores(run))
+    if gap is None:
         return not_run(NOT_FITTED)
     text = f"{mine.topics_used(run)} topics; ratio of perplexities {gap.ratio} to "
     margin = gap.below(math.log(1 + NEAR))
-    finding = _decided(f"{text}K={best.which.topics}", gap, margin)
-    finding = _unless(finding, "holds", best.remark(), MORE_TOPICS)
-    return about_starts(finding, margin.value, mine.start_gaps(run))
+    finding = _decided(f"{text}K={best.which.topics}", gap, margin, chains)
+    return _unless(finding, "holds", best.remark(), MORE_TOPICS)
 
 
 def same_size(run: Run, inferred: str, fixed: str) -> Finding:
@@ -277,21 +284,23 @@ def same_size(run: Run, inferred: str, fixed: str) -> Finding:
     The score of the latter is a straight line over log K between fewer and more topics.
     """
     mine = Which(inferred)
-    by_size = {k: Which(fixed, k).docs(run) for k in run["settings"]["topics"]}
-    line, used = {}, set()
+    by_size = {k: Which(fixed, k) for k in run["settings"]["topics"]}
+    docs, draws = ({k: of(x, run) for k, x in by_size.items()} for of in (Which.docs, Which.draws))
+    line, line_draws, used = {}, {}, set()
     for n, record in mine.records(run).items():
-        topics, known = record["topics"], sorted(k for k, docs in by_size.items() if n in docs)
+        topics, known = record["topics"], sorted(k for k in by_size if n in docs[k])
         for low, high in itertools.pairwise(known):
             if low <= topics <= high and n not in line:
                 share = math.log(topics / low) / math.log(high / low)
-                line[n] = (1 - share) * by_size[low][n] + share * by_size[high][n]
+                line[n] = (1 - share) * docs[low][n] + share * docs[high][n]
+                if n in draws[low] and n in draws[high]:
+                    line_draws[n] = (1 - share) * draws[low][n] + share * draws[high][n]
                 used |= {low, high}
-    gap = gap_between(mine.scores(run), scored(run, line))
+    gap, chains = _between(mine.of_all_starts(run), scored(run, line, line_draws))
     if gap is None:
         return not_run(f"No fits of {fixed} have fewer and more topics than {inferred}.")
     text = f"{mine.topics_used(run)} topics; ratio of perplexities {gap.ratio} to what lies "
-    finding = _decided(f"{text}between K={min(used)} and {max(used)}", gap, gap.below())
-    return about_starts(finding, gap.value, mine.start_gaps(run))
+    return _decided(f"{text}between K={min(used)} and {max(used)}", gap, gap.below(), chains)
 
 
 def alpha_per_topic(run: Run, inferred: str, fixed: str) -> Finding:
@@ -303,13 +312,15 @@ def alpha_per_topic(run: Run, inferred: str, fixed: str) -> Finding:
         if gain := gap_between(each.scores(run), one.scores(run)):
             gains.append(f"K={k}: {gain.ratio}")
     best, mine = best_of(run, fixed, PER_TOPIC), Which(inferred)
-    gap = best and gap_between(best.which.scores(run), mine.scores(run))
-    if best is None or gap is None:
-        return not_run(f"{fixed} with an alpha for each topic or {inferred} was not fitted.")
+    missing = not_run(f"{fixed} with an alpha for each topic or {inferred} was not fitted.")
+    if best is None:
+        return missing
+    gap, chains = _between(best.which.scores(run), mine.of_all_starts(run))
+    if gap is None:
+        return missing
     text = f"ratio of perplexities {gap.ratio} to {inferred}, K={best.which.topics}; to one alpha "
     margin = gap.below(math.log(1 + CLOSE))
-    finding = _decided(f"{text}for all topics {', '.join(gains)}", gap, margin)
-    return about_starts(finding, margin.value, mine.start_gaps(run))
+    return _decided(f"{text}for all topics {', '.join(gains)}", gap, margin, chains)
 
 
 # ---- beside peers
@@ -318,16 +329,21 @@ def alpha_per_topic(run: Run, inferred: str, fixed: str) -> Finding:
 def gensim_with_every_k(run: Run, single: bool) -> Finding:
     """Compare our author-topic model with gensim's, with each number of topics that both have."""
     gaps: dict[int, Gap] = {}
+    chains: dict[int, list[Chains]] = {}
     for k in run["settings"]["gensim_topics"]:
         ours, theirs = (Which(m, k, single=single).scores(run) for m in (ATM, GENSIM))
-        if gap := gap_between(ours, theirs):
+        gap, chains[k] = _between(ours, theirs)
+        if gap:
             gaps[k] = gap
     if not gaps:
         return not_run("gensim's model and ours were not fitted with the same K.")
-    worst = max(gaps.values(), key=lambda gap: gap.value / gap.error)
+    worst = max(gaps, key=lambda k: gaps[k].value / gaps[k].error)
+    deciding = gaps if gaps[worst].value < 0 else [worst]  # one that is worse decides alone
     text = "ratios of perplexities " + ", ".join(f"K={k}: {gap.ratio}" for k, gap in gaps.items())
     why = "One state of ours against gensim's." if single else "Our score averages many states."
-    return _decided(text, worst, worst.below(), why)
+    of_all = [quantity for k in deciding for quantity in chains[k]]
+    finding = _decided(text, gaps[worst], gaps[worst].below(), of_all, why)
+    return finding._replace(margin=min(abs(gaps[k].value) for k in deciding))
 
 
 def one_state_after_seconds(run: Run) -> Finding:
@@ -340,7 +356,7 @@ def one_state_after_seconds(run: Run) -> Finding:
         return not_run("No curve of one chain, or gensim's model was not tuned with its K.")
     text = f"ratio of perplexities {gap.ratio} after {run['settings']['curve_seconds']:g} s, K={k}"
     why = "gensim stops where validation says; the seconds of its tuning are not counted."
-    return _decided(text, gap, gap.below(), why)
+    return _decided(text, gap, gap.below(), None, why)  # about a time, not about a posterior
 
 
 def sooner(run: Run) -> Finding:
@@ -362,7 +378,8 @@ def sooner(run: Run) -> Finding:
         return not_run("No curve of one chain, or gensim's model was not tuned with its K.")
     gap = Gap(*mean_of(ratios), len(ratios))
     text = f"ratio of seconds {'at least ' if never else ''}{gap.ratio} ({', '.join(said)})"
-    finding = _decided(text, gap, gap.below(), "Compiling and gensim's tuning are not counted.")
+    why = "Compiling and gensim's tuning are not counted."
+    finding = _decided(text, gap, gap.below(), None, why)
     remark = "Some ratios are lower bounds." if never else ""
     return _unless(finding, "holds", remark, "run longer curves")
 
@@ -375,29 +392,14 @@ def tomotopy(run: Run) -> Finding:
     if not levels or not ours.docs(run):
         return not_run(NOT_FITTED)
     peer = min(levels, key=lambda which: levels[which])
-    gap = gap_between(ours.scores(run), peer.scores(run))
+    gap, chains = _between(ours.of_all_starts(run), peer.scores(run))
     if gap is None:
         return not_run("The models were not fitted to the same splits.")
     text = f"ratio of perplexities {gap.ratio}, {ours.topics_used(run)} topics against "
     text += f"{peer.topics_used(run)} {peer.start}"
     if average := gap_between(ours._replace(single=False).scores(run), peer.scores(run)):
         text += f"; average of our states: {average.ratio}"
-    return about_starts(_decided(text, gap, gap.below()), gap.value, ours.start_gaps(run))
-
-
-def converged(run: Run) -> Finding:
-    """Look at the worst R-hat of all fits."""
-    hats: dict[str, float] = {}
-    for record in of_part(run, "fit"):
-        if (hat := worst_rhat([record])) is not None:
-            alpha = f", alpha {record['alpha']}" if "alpha" in record else ""
-            hats[f"{record['method']}, K={record['topics_asked']}{alpha}"] = hat
-    if not hats:
-        return not_run("no fit")
-    name = max(hats, key=lambda name: hats[name])
-    text = f"worst R-hat {hats[name]:.2f} ({name}), median {median(hats.values()):.2f}"
-    why = "R-hat of log density, topics in use and concentrations."
-    return Finding(text, yes_or_no(hats[name] < RHAT), why)
+    return _decided(text, gap, gap.below(), chains)
 
 
 def _with_error(mean: Difference, digits: int) -> str:
@@ -446,7 +448,6 @@ CLAIMS = (
           sooner),
     Claim(*OWN, f"One state of {HDP} predicts better than tomotopy's HDP with its hyperparameters "
           "optimised", "ratio below 1", tomotopy),
-    Claim(*OWN, "The chains of all fits agree", "R-hat below 1.05", converged),
 )  # fmt: skip
 
 

@@ -106,7 +106,7 @@ def _scores(found: bnp.TopicFit, data: Halves, settings: Settings, seed: int) ->
         for number, words in (seen | {ALL: data.observed}).items():
             scores[number] = document_completion(found.mixtures, words, data.heldout, seed=seed)
     chains = settings.num_chains
-    return {known: kept(score, chains, by_state=False) for known, score in scores.items()}
+    return {known: kept(score, chains) for known, score in scores.items()}
 
 
 def nothing_known(found: bnp.TopicFit, heldout: bnp.Corpus) -> Any:
@@ -165,7 +165,7 @@ def curve(
     found = until(ours, look, settings.curve_seconds, settings.curve_points)
     return {
         "curve": found,
-        "scores": {AUTHORS: kept(last[0], chains, by_state=False)},
+        "scores": {AUTHORS: kept(last[0], chains)},
         "compile_seconds": ours.compile_seconds,
     }
 
@@ -197,7 +197,7 @@ def tomotopy_hdp(data: Halves, *, first: int, settings: Settings, seed: int) -> 
     state = pad(all_words_possible(phi), weights)
     score = document_completion(state, data.observed, data.heldout, seed=seed)
     return {
-        "scores": {ALL: kept(score, 1, by_state=False)},
+        "scores": {ALL: kept(score, 1)},
         "perplexity": score.perplexity,
         "topics": made.topics()[0],
         "seconds": seconds,

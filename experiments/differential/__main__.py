@@ -23,11 +23,12 @@ STUDY = study_in(
     "Differential topic models: groups that word topics differently.",
     data_files={
         "perplexity-blogs": "poliblog5k.npz", "perplexity-abstracts": "mlabs.npz",
-        "samplers": "mlabs.npz", "discount": "mlabs.npz", "classification": "mlabs.npz",
-        "digits": "alphadigs.npz", "speed": "nips12.npz",
+        "samplers": "mlabs.npz", "discount": "mlabs.npz", "hybrids": "mlabs.npz",
+        "classification": "mlabs.npz", "sweeps": "mlabs.npz", "digits": "alphadigs.npz",
+        "speed": "nips12.npz",
     },
-    may_change=("cores", "seeds", "topics", "alone_topics", "methods", "sampler_discounts",
-                "discounts", "transformed_discounts", "start_topics", "start_seeds"),
+    may_change=("cores", "seeds", "topics", "methods", "wordnet_sets", "sampler_discounts",
+                "discounts", "transformed_discounts", "hybrid_seeds", "sweeps_seeds"),
 )  # fmt: skip
 main = main_of(STUDY)
 

@@ -35,8 +35,9 @@ _MACRO = re.compile(r"\\[a-zA-Z]+")
 class Split(NamedTuple):
     """Training documents and test documents, with the same share of every group."""
 
-    train: bnp.Corpus  # Corpus
+    train: bnp.Corpus
     test: bnp.Corpus
+    text: bnp.Corpus  # all documents but those held out: of which words occur together
     ordered: bool  # whether tokens are in the order of the text
 
 
@@ -163,23 +164,37 @@ def planted(
 
 
 def split_of(
-    corpus: bnp.Corpus, seed: int, *, ordered: bool, num_train: int | None = None
-) -> Split:
-    """Take one fifth of the documents for tests, and train on `num_train` of the others."""
-    train, test = corpus.train_test_split(0.2, seed=seed, stratify=True)
-    if num_train is not None and num_train < train.num_docs:
-        train = train.train_test_split(num_train, seed=seed, stratify=True)[1]
-    return Split(train, test, ordered)
+    corpus: bnp.Corpus, seed: int, *, ordered: bool, num_train: int | None = None,
+    num_test: int | None = None,
+) -> Split:  # fmt: skip
+    """Hold one fifth of the documents out; test on some of it, and train on some of the others.
 
-
-def transform_of(split: Split, *, window: int, top: int) -> Any:
-    """Build the transformation matrix from the training texts alone.
-
-    Where there is no order of the text, all words of a document occur together.
+    None: on all of them.
     """
+
+    def some(of: bnp.Corpus, number: int | None) -> bnp.Corpus:
+        if number is None or number >= of.num_docs:
+            return of
+        return of.train_test_split(number, seed=seed, stratify=True)[1]
+
+    text, test = corpus.train_test_split(0.2, seed=seed, stratify=True)
+    return Split(some(text, num_train), some(test, num_test), text, ordered)
+
+
+def transform_of(
+    split: Split, kind: str, *, window: int, top: int, association: str
+) -> bnp.Transform:
+    """Build the transformation matrix: of words that occur together ("co"), or by WordNet ("wn").
+
+    Words occur together within a window of the texts that are not held out; without an order of the
+    text, the document is the window.
+    """
+    if kind == "wn":
+        return bnp.Transform.from_wordnet(split.train.vocabulary, top=top)
     return bnp.Transform.from_cooccurrence(
-        split.train, window=window if split.ordered else None, top=top
-    )
+        split.text, window=window if split.ordered else None, top=top,
+        association=association,
+    )  # fmt: skip
 
 
 def halves_of(test: bnp.Corpus, how: str, seed: int) -> tuple[Any, Any]:

@@ -3,6 +3,7 @@
 That is scores, contrasts, mixing, and speed.
 """
 
+import dataclasses
 import itertools
 import math
 import time
@@ -15,7 +16,13 @@ import numpyro.distributions as dist
 import scipy.optimize
 import xarray
 from study.chains import OurChains, tokens_per_second
-from study.scores import about_fits, rank_correlation, unigram
+from study.scores import (
+    about_fits,
+    draws_of,
+    rank_correlation,
+    single_state_perplexity,
+    unigram,
+)
 from study.timing import at_sweeps
 
 import bnp_models as bnp
@@ -25,12 +32,23 @@ from bnp_models.posterior import arviz_data
 from bnp_models.posterior.mixtures import Mixtures, mixture_states, one_by_one
 from bnp_models.scores.held_out import document_completion
 from differential.data import Planted, Split, halves_of, of_group, transform_of
-from differential.settings import CCLDA, LDA, POOLED, PYP, PYP_POOLED, TI, TII, Settings, Sizes
+from differential.settings import (
+    CCLDA,
+    LDA,
+    POOLED,
+    PYP,
+    PYP_POOLED,
+    TI,
+    TII,
+    WORDNET,
+    Settings,
+    Sizes,
+)
 
 __all__ = [
-    "METHODS", "SPLITS", "contrasts_of", "fit_and_score", "fits_of", "fits_of_split", "matched",
-    "mixtures_of", "model_of", "of_samplers", "on_the_way", "planted_fit", "speeds",
-    "table_megabytes", "unigram_scores",
+    "METHODS", "SPLITS", "arcs_of", "contrasts_of", "fit_and_score", "fit_hybrid", "fits_of",
+    "fits_of_split", "matched", "mixtures_of", "model_of", "of_samplers", "on_the_way",
+    "planted_fit", "speeds", "table_megabytes", "unigram_scores",
 ]  # fmt: skip
 
 SPLITS = ("tokens", "dictionary")
@@ -41,6 +59,7 @@ SPLITS = ("tokens", "dictionary")
 
 
 DISCOUNT = 0.7  # the paper's
+NUMBER = 0.1  # concentrations where an approximation needs numbers
 
 
 def _vague() -> Any:
@@ -70,13 +89,14 @@ class Method(NamedTuple):
 
     model: str
     arguments: Callable[[float, Any], dict[str, Any]]  # by discount and transform
-    transformed: bool = False
+    transformed: str = ""  # see `transform_of`
     alone: bool = False  # one fit for each group
     differs: bool = False  # topics have versions in the groups
 
 
 METHODS: Mapping[str, Method] = {
-    TI: Method("DifferentialTopicModel", _differential, transformed=True, differs=True),
+    TI: Method("DifferentialTopicModel", _differential, transformed="co", differs=True),
+    WORDNET: Method("DifferentialTopicModel", _differential, transformed="wn", differs=True),
     TII: Method("DifferentialTopicModel", _differential, differs=True),
     CCLDA: Method("CrossCollectionLDA", _cross, differs=True),
     PYP: Method("PitmanYorLDA", _pitman_yor, alone=True),
@@ -149,7 +169,7 @@ def mixtures_of(fits: Sequence[Any], group_names: Sequence[str]) -> Sequence[Any
 
 def fit_and_score(
     split: Split, method: str, *, topics: int, discount: float, sizes: Sizes, seed: int,
-    start: int | None = None, about_topics: bool = False,
+    start: int | None = None, about_topics: bool = False, arcs: Sequence[str] = ("", ""),
 ) -> dict[str, Any]:  # fmt: skip
     """Fit a method to training documents and score test documents by completion.
 
@@ -167,14 +187,36 @@ def fit_and_score(
         Topics at the start of the chains; None: all.
     about_topics
         Keep how the versions of topics differ, where they do.
+    arcs
+        Two groups: TII's topics in these, with words and likeness, are kept for a picture.
     """
     fits = fits_of_split(split, method, topics, sizes, discount=discount, seed=seed, start=start)
+    found = _scored(fits, split, seed)
+    if about_topics and METHODS[method].differs:
+        found["contrasts"] = contrasts_of(fits[0])
+        if method == TII and start is None and set(arcs) <= set(split.train.group_names):
+            found["arcs"] = arcs_of(fits[0], arcs)
+    return found
+
+
+def fit_hybrid(
+    split: Split, *, topics: int, sizes: Sizes, seed: int, options: Mapping[str, Any],
+    start: int | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Fit TII with numbers for the concentrations, exactly or by an approximation; score."""
+    model = model_of(TII, topics)
+    fits = fits_of(
+        TII, split.train, dataclasses.replace(model, alpha=NUMBER, beta=NUMBER), sizes, seed=seed,
+        start=start, **options,
+    )  # fmt: skip
+    return _scored(fits, split, seed)
+
+
+def _scored(fits: Sequence[Any], split: Split, seed: int) -> dict[str, Any]:
+    """Score test documents by the states of fits."""
     clock = time.perf_counter()
     mixtures = mixtures_of(fits, split.train.group_names)
     scores = {how: _completion(mixtures, split.test, how, seed) for how in SPLITS}
-    more = {}
-    if about_topics and METHODS[method].differs:
-        more["contrasts"] = contrasts_of(fits[0])
     return {
         "scores": scores,
         "perplexity": scores["tokens"]["perplexity"],
@@ -182,7 +224,6 @@ def fit_and_score(
         "train_documents": split.train.num_docs,
         "train_tokens": split.train.num_tokens,
         "score_seconds": time.perf_counter() - clock,
-        **more,
     }
 
 
@@ -192,8 +233,8 @@ def fits_of_split(
 ) -> list[Any]:  # fmt: skip
     """Fit a method to the training documents; see `fits_of` for the options."""
     transform = None
-    if METHODS[method].transformed:
-        transform = transform_of(split, window=sizes.window, top=sizes.top)
+    if kind := METHODS[method].transformed:
+        transform = _transform_of(split, kind, sizes)
     model = model_of(method, topics, discount, transform)
     return fits_of(method, split.train, model, sizes, **options)
 
@@ -204,14 +245,14 @@ def _completion(
     """Score test documents; those of the split by tokens are kept one by one."""
     observed, heldout = halves_of(test, how, seed)
     score = document_completion(mixtures, observed, heldout, seed=seed)
-    single = np.exp(-score.state_log_prob.sum(axis=1) / score.num_tokens)
     kept = {
         "log_prob": float(score.log_prob),
         "perplexity": float(score.perplexity),
-        "single_state_perplexity": float(single.mean()),
+        "single_state_perplexity": single_state_perplexity(score),
         "error_docs": None if math.isnan(score.error_docs) else float(score.error_docs),
         "error_chains": None if math.isnan(score.error_chains) else float(score.error_chains),
         "num_tokens": int(score.num_tokens),
+        "draws": draws_of(score, len(score.chain_log_prob)),
     }
     if how == "tokens":
         kept["doc_log_prob"] = np.round(score.doc_log_prob, 1).tolist()
@@ -248,6 +289,26 @@ def contrasts_of(fit: bnp.ContrastFit) -> dict[str, Any]:
         "common": table["common"].tolist(),
         "matched": matched([m.phi[0] for m in one_by_one(fit.mixtures)]),
     }
+
+
+def arcs_of(fit: bnp.ContrastFit, names: Sequence[str], num_words: int = 6) -> dict[str, Any]:
+    """Return the topics of two groups in the last state: words, shares, and how alike they are.
+
+    `likeness` [K, K] is the Bhattacharyya coefficient of a topic of the first group and one of the
+    second (1: the same).
+    """
+    *_, state = one_by_one(fit.mixtures)
+    rows = [fit.dataset.group_names.index(name) for name in names]
+    phi = np.asarray(state.phi[0], np.float64)[rows]  # [2, V, K]
+    root = np.sqrt(phi)
+    words = [
+        [[fit.dataset.vocabulary[v] for v in np.argsort(-of)[:num_words]] for of in group.T]
+        for group in phi
+    ]
+    return {
+        "groups": list(names), "words": words,
+        "likeness": np.round(root[0].T @ root[1], 3).tolist(),
+    }  # fmt: skip
 
 
 def matched(versions: Sequence[np.ndarray]) -> float:
@@ -288,8 +349,11 @@ def planted_fit(
             shared.append(both[rows, columns].sum() / len(made.topic))
         mean = np.exp(np.mean(np.log(np.maximum(likeness, 1e-9)), axis=0))
         rank = rank_correlation(made.concentration, mean)
-        by_chain.append({"rank_correlation": rank, "likeness": mean.tolist(),
-                         "tokens_in_their_topic": float(np.mean(shared))})  # fmt: skip
+        draws = [round(rank_correlation(made.concentration, b), 3) for b in likeness]
+        by_chain.append({
+            "rank_correlation": rank, "likeness": mean.tolist(), "draws": draws,
+            "tokens_in_their_topic": float(np.mean(shared)),
+        })  # fmt: skip
     return {
         "concentration": made.concentration.tolist(),
         "chains": by_chain,
@@ -368,8 +432,12 @@ def _transform(corpus: bnp.Corpus, methods: Sequence[str], s: Settings) -> Any:
     """Return the words that are connected with each word, None if no method uses them."""
     if not any(METHODS[name].transformed for name in methods):
         return None
-    whole = Split(corpus, corpus, False)
-    return transform_of(whole, window=s.perplexity.window, top=s.perplexity.top)
+    return _transform_of(Split(corpus, corpus, corpus, ordered=False), "co", s.perplexity)
+
+
+def _transform_of(split: Split, kind: str, sizes: Sizes) -> bnp.Transform:
+    names = "window", "top", "association"
+    return transform_of(split, kind, **{name: getattr(sizes, name) for name in names})
 
 
 def table_megabytes(corpus: bnp.Corpus, method: str, *, s: Settings) -> dict[str, Any]:

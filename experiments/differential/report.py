@@ -13,12 +13,24 @@ from study.report import Table, head, rates, write_report
 from study.scores import mean_of
 
 from differential.claims import DICTIONARY, TOKENS, accuracies, judged
-from differential.settings import CCLDA, LDA, PARTS, POOLED, PYP, PYP_POOLED, SETS, TI, TII
+from differential.settings import (
+    CCLDA,
+    LDA,
+    PARTS,
+    POOLED,
+    PYP,
+    PYP_POOLED,
+    SETS,
+    TI,
+    TII,
+    WORDNET,
+)
 
 __all__ = ["report"]
 
 SPLITS = (TOKENS, DICTIONARY)
-METHODS = (TI, TII, CCLDA, PYP, LDA, POOLED)
+METHODS = (TI, TII, CCLDA, PYP, LDA, POOLED, WORDNET)
+ALIKE = 0.3  # likeness of topics from which the picture of figure 4 has an arc
 COLOURS = {**dict(zip(METHODS, PALETTE, strict=False)), PYP_POOLED: PALETTE[3]}
 Run = dict[str, Any]
 
@@ -26,21 +38,27 @@ Run = dict[str, Any]
 def report(run: Run, output: Path) -> str:
     """Write tables and pictures beside `output`; return the tables as Markdown."""
     s = run["settings"]
+    words = "the documents that are not held out, more often than by chance (log-likelihood)"
+    if "association" not in s["perplexity"]:
+        words = "training documents, by counts, which puts most of the weight on frequent words"
     about = (
         f"{s['size']} size, seed {s['seed']}. Perplexities and nats are per held-out token of test "
         "documents, one fifth of all, by document completion averaged over the kept states. "
         '"Tokens": a random half of the tokens is held out; "dictionary": the word types of even '
         "number are. The blogs are a sample of the paper's set Blog, and stand for its BD as well; "
         "the abstracts are other ones than its MLJ; the Reuters and ImageNet sets could not be "
-        "had. TI connects words that occur together in training documents: within 20 tokens of "
-        "the abstracts, within a document of the blogs, whose order is not known. The paper "
-        "optimises the concentrations of Dirichlet laws; here all models sample them, with prior "
-        "Gamma(1, 1), and those of the Pitman-Yor processes with prior Gamma(2, 0.01). The "
-        "switches of ccLDA have uniform priors."
+        "had. TI connects words that occur together in "
+        f"{words}: within 20 tokens of the abstracts, within a "
+        "document of the blogs, whose order is not known. The paper's TI is of Wikipedia. The "
+        "paper optimises the concentrations of Dirichlet laws; here all models but those of the "
+        "part on hybrids sample them, with prior Gamma(1, 1), and those of the Pitman-Yor "
+        "processes with prior Gamma(2, 0.01). The switches of ccLDA have uniform priors."
     )
     draw(_perplexity_panels(run), output.with_suffix(".png"))
     draw(_discount_panels(run), output.with_name(f"{output.stem}_discount.png"))
     draw(_sampler_panels(run), output.with_name(f"{output.stem}_samplers.png"))
+    draw(_sweep_panels(run), output.with_name(f"{output.stem}_sweeps.png"))
+    _draw_arcs(run, output.with_name(f"{output.stem}_arcs.png"))
     _draw_digits(run, output.with_name(f"{output.stem}_digits.png"))
     tables = [
         Table("Claims, test documents divided by tokens", "claims", judged(run, TOKENS, True)),
@@ -70,7 +88,8 @@ def _scores(run: Run) -> DataFrame:
     """Return nats per token of every fit from the usual start, by both ways to hold words out."""
     rows = [
         {"topics": 0, **r, "held_out": how, "value": r["scores"][how]["log_prob"]}
-        for r in of_part(run, *SETS.values(), "discount", start=None) for how in SPLITS
+        for r in of_part(run, *SETS.values(), "discount", "hybrids", start=None)
+        for how in SPLITS
     ]  # fmt: skip
     return frame(rows, "part", "data", "method", "discount", "topics", "held_out", "value")
 
@@ -228,6 +247,42 @@ def _sampler_panels(run: Run) -> list[Panel]:
         panels.append(Panel("Single states; band: all splits", axis, "perplexity", curves,
                             log_x=True))  # fmt: skip
     return panels
+
+
+def _sweep_panels(run: Run) -> list[Panel]:
+    """Draw the accuracy of single states against sweeps, a line for each start: section 6.5."""
+    panels = []
+    for data in SETS:
+        curves = []
+        for r in of_part(run, "sweeps", data=data):
+            lines = [of(r["draws"], axis=0).tolist() for of in (np.mean, np.min, np.max)]
+            label, style = f"{r['method']} {r.get('start', '')}".strip(), "-:"["start" in r]
+            colour = COLOURS[r["method"]]
+            curves.append(Curve(label, r["sweeps"], *lines, style=style, colour=colour))
+        title = f"{data.capitalize()}, single states; band: all chains"
+        panels.append(Panel(title, "sweeps", "accuracy", curves))
+    return panels
+
+
+def _draw_arcs(run: Run, path: Path) -> None:
+    """Draw the topics of two groups, and arcs between those that are alike: figure 4."""
+    found = next((r["arcs"] for r in of_part(run, *SETS.values(), method=TII) if "arcs" in r), None)
+    if found is None:
+        return
+    likeness = np.array(found["likeness"])
+    figure, axes = axes_of(1, 1, figsize=(9.0, 0.5 * len(likeness) + 0.8))
+    axis = axes[0, 0]
+    for side, (group, topics) in enumerate(zip(found["groups"], found["words"], strict=True)):
+        align = "left" if side else "right"
+        axis.text(side, -0.9, group, ha=align, va="center", weight="bold")
+        for k, words in enumerate(topics):
+            axis.text(side, k, f" {', '.join(words)} ", ha=align, va="center", fontsize="small")
+    for j, k in zip(*np.nonzero(likeness > ALIKE), strict=True):
+        colour = PALETTE[0] if j == k else PALETTE[1]
+        axis.plot([0, 1], [j, k], color=colour, lw=5 * likeness[j, k], alpha=likeness[j, k])
+    axis.set(xlim=(-1.6, 2.6), ylim=(len(likeness) - 0.5, -1.4))
+    axis.set_axis_off()
+    save(figure, path, 90)
 
 
 def _draw_digits(run: Run, path: Path) -> None:

@@ -10,16 +10,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.stats
 from study.cells import of_part
 from study.claims import (
+    Chains,
     Claim,
     Finding,
-    about_starts,
     decide,
     not_run,
     plus,
+    rhat_of,
     weakest,
     would_decide,
     yes_or_no,
@@ -46,6 +46,8 @@ BEST = ("IM", "SSP", "AP")  # auxiliary sections of figure 3b, the best one firs
 FACTORS = "GaussianFactorAnalysis, {} births"
 SOON = 100  # sweeps
 FAR = 100.0  # nats of the log density
+BASELINES = {"HDP pooled": "The paper's HDP has a level for groups; this one pools the papers."}
+"""Why methods may not be at their best."""
 Run = dict[str, Any]
 
 
@@ -121,15 +123,12 @@ def _gap(both: DataFrame) -> Gap:
 
 
 def better(
-    run: Run, pair: Pair, sizes: Callable[[int], bool] = lambda n: True, *, harms: bool = False,
-    starts: Sequence[str] | None = None,
-) -> Finding:  # fmt: skip
+    run: Run, pair: Pair, sizes: Callable[[int], bool] = lambda n: True, *, harms: bool = False
+) -> Finding:
     """Decide whether a method is better at every training size that is asked for.
 
-    The size that speaks least for the claim decides. Starts must agree better than the differences
-    that decide: all of them where the claim holds, the largest that is against it where it does
-    not, since one such size is enough. With `harms` the claim is that the first method is worse.
-    `starts` are the methods whose two starts have to agree: both by default.
+    The size that speaks least for the claim decides. With `harms` the claim is that the first
+    method is worse.
     """
     found = {n: gap for n, gap in pair.gaps(run).items() if sizes(n)}
     if not found:
@@ -145,11 +144,7 @@ def better(
     text = f"better by {text} ({unit}, by training papers; {splits} splits)"
     least = next(found[n] for n, verdict in verdicts.items() if verdict == worst)
     why = would_decide(least.less(0.0), least.splits) if worst == "not decided" else ""
-    against = [abs(found[n].value) for n, v in verdicts.items() if v == "does not hold"]
-    margin = max(against, default=min(abs(gap.value) for gap in found.values()))
-    asked = (pair.one, pair.other) if starts is None else starts
-    tried = {method: pair.start_gaps(run, method) for method in asked}
-    return about_starts(Finding(text, worst, why), margin, tried, digits)
+    return Finding(text, worst, why, baseline=BASELINES.get(pair.other, ""))
 
 
 # ---- planted factors
@@ -163,13 +158,9 @@ def by_data(run: Run, a_phi: float) -> dict[int, list[Run]]:
     return found
 
 
-def rhat(chains: npt.ArrayLike) -> float:
-    """Return R-hat of chains [C, D] that were cut into halves (Gelman and Rubin's)."""
-    chains = np.asarray(chains, float)
-    half = chains.shape[1] // 2
-    parts = np.concatenate([chains[:, :half], chains[:, -half:]])
-    within, between = parts.var(axis=1, ddof=1).mean(), parts.mean(axis=1).var(ddof=1)
-    return float(math.sqrt((half - 1) / half + between / within)) if within else math.inf
+def _traces(data: dict[int, list[Run]], name: str) -> list[Chains]:
+    """Return what was kept of each draw, by start, data set by data set."""
+    return [{r["start"]: np.array(r[name], float) for r in of} for of in data.values()]
 
 
 def shared(record: Run) -> float:
@@ -180,25 +171,14 @@ def shared(record: Run) -> float:
 def _of_posterior(
     run: Run, a_phi: float, holds: Callable[[Run], bool], said: Callable[[list[Run]], str]
 ) -> Finding:
-    """Judge each start of each data set; chains of all starts have to come together."""
+    """Judge each start of each data set."""
     data = by_data(run, a_phi)
     if not data:
         return not_run(f"no planted factors with a_phi = {a_phi:g}")
     fits = [record for records in data.values() for record in records]
     right = [holds(record) for record in fits]
     text = f"in {sum(right)} of {len(fits)} fits to {len(data)} data sets; {said(fits)}"
-    if len({record["start"] for record in fits}) < 2:
-        return Finding(text, "not decided", "Open: chains from another start.")
-    if differ := [seed for seed, of in data.items() if len({holds(r) for r in of}) > 1]:
-        worst = _worst(data)
-        why = f"The starts differ in {len(differ)} data sets; R-hat of the log density over chains "
-        return Finding(text, "not converged", f"{why}of all starts is up to {worst:.2f}.")
-    return Finding(text, yes_or_no(all(right)), "All starts of a data set agree.")
-
-
-def _worst(data: dict[int, list[Run]]) -> float:
-    chains = [[c for r in of for c in r["lp_of_second_half_by_chain"]] for of in data.values()]
-    return max(map(rhat, chains))
+    return Finding(text, yes_or_no(all(right)))
 
 
 def _soon(run: Run, a_phi: float) -> Finding:
@@ -210,7 +190,8 @@ def _soon(run: Run, a_phi: float) -> Finding:
     reached = [np.inf if x is None else x for cell in cells for x in cell["sweeps_to_all"]]
     text = f"{sum(map(sum, fast))} of {len(reached)} chains; sweeps {span(reached, '.0f')}"
     why = f"It holds if more than half of the chains have all before sweep {SOON}, by two "
-    return Finding(text, decide(*share), f"{why}standard errors over data sets.")
+    why += "standard errors over data sets."
+    return Finding(text, decide(*share), why, chains=None)
 
 
 def _mode(run: Run, a_phi: float) -> Finding:
@@ -221,7 +202,11 @@ def _mode(run: Run, a_phi: float) -> Finding:
         there = [r["posterior"].get(str(len(r["recovery"])), 0.0) for r in fits]
         return f"the mode is {min(map(most, fits))} to {max(map(most, fits))}, p(12) {span(there)}"
 
-    return _of_posterior(run, a_phi, lambda r: most(r) == len(r["recovery"]), said)
+    finding = _of_posterior(run, a_phi, lambda r: most(r) == len(r["recovery"]), said)
+    traces = _traces(by_data(run, a_phi), "factors_in_use_by_chain")
+    # These are of all sweeps; the second half is the posterior.
+    late = [{start: x[:, x.shape[1] // 2 :] for start, x in of.items()} for of in traces]
+    return finding._replace(chains=late, margin=0.5)
 
 
 def _recovered(run: Run, a_phi: float, name: str) -> Finding:
@@ -236,16 +221,11 @@ def _shared(run: Run, a_phi: float) -> Finding:
     records = of_part(run, "planted", a_phi=a_phi)
     if not records:
         return not_run(f"no planted factors with a_phi = {a_phi:g}")
-    rows = frame(({**r, "number": shared(r)} for r in records), "split_seed", "start", "number")
-    by_data = rows.groupby("split_seed")["number"].mean()
-    by_start = rows.groupby("start")["number"].mean()
-    mean = mean_of(by_data)
-    apart = (by_start - mean.value).tolist() if len(by_start) > 1 else []
-    margin = 0.5 - abs(mean.value - 4)
+    rows = frame(({**r, "number": shared(r)} for r in records), "split_seed", "number")
+    mean = mean_of(by_data := rows.groupby("split_seed")["number"].mean())
     text = f"{mean.value:.2f} ± {mean.error:.2f} in {len(by_data)} data sets"
     why = "It holds if the mean is within 0.5 of 4. A factor counts as shared if one row of each "
-    finding = Finding(text, decide(margin, mean.error), f"{why}source uses it.")
-    return about_starts(finding, margin, {"the model": apart})
+    return Finding(text, decide(0.5 - abs(mean.value - 4), mean.error), f"{why}source uses it.")
 
 
 def _together(run: Run, a_phi: float) -> Finding:
@@ -264,9 +244,11 @@ def _together(run: Run, a_phi: float) -> Finding:
     gaps = {start: mean_of((levels[start] - levels[TRUE]).dropna()) for start in others}
     said = "; ".join(f"{start}: {plus(gap, 1)} nats" for start, gap in gaps.items())
     verdict = weakest(decide(FAR - abs(gap.value), gap.error) for gap in gaps.values())
+    chains = _traces(data, "lp_of_second_half_by_chain")
+    worst = max(rhat_of(np.concatenate([*of.values()])) for of in chains)
     why = f"Less than {FAR:.0f} nats by two standard errors over data sets; a planted factor that "
-    return Finding(f"{said}; R-hat over all starts up to {_worst(data):.2f}", verdict,
-                   f"{why}is missing costs several hundred.")  # fmt: skip
+    return Finding(f"{said}; R-hat over all starts up to {worst:.2f}", verdict,
+                   f"{why}is missing costs several hundred.", chains, FAR)  # fmt: skip
 
 
 # ---- births
@@ -302,7 +284,7 @@ def _births(run: Run, unit: str) -> Finding:
     why += "merges of factors, which the other sampler does not have."
     if len(set(signs)) > 1:
         why += f" By prior: {', '.join(signs)}."
-    return Finding("; ".join(said), verdict, why)
+    return Finding("; ".join(said), verdict, why, chains=None)
 
 
 def _log_rank(*sides: tuple[np.ndarray, np.ndarray]) -> float:
@@ -356,8 +338,7 @@ def _nats(run: Run) -> Finding:
 
 
 def _hdp(run: Run, ours: str, score: str) -> Finding:
-    """Compare with the HDP; its chains have one start, so starts are not asked for."""
-    finding = better(run, Pair("sections", ours, "HDP pooled", score), starts=(ours,))
+    finding = better(run, Pair("sections", ours, "HDP pooled", score))
     if finding.verdict == "not run" or score != BAG:
         return finding
     bias = [-r["bias"] for r in of_part(run, "sections", method="HDP pooled")]
@@ -378,7 +359,7 @@ def _retrieval(run: Run, part: str, scope: int | None) -> Finding:
     best = max(others, key=lambda r: _level(r, scope))
     name = best["method"]
     name = f"{best['components']} {name}" if "components" in best else name
-    return _versus(ours, best, name, scope)
+    return _versus(ours[0], best, name, scope)
 
 
 def _of_queries(record: Run, scope: int | None) -> np.ndarray:
@@ -394,17 +375,14 @@ def _level(record: Run, scope: int | None) -> float:
     return float(_of_queries(record, scope).mean())
 
 
-def _versus(ours: Sequence[Run], other: Run, name: str, scope: int | None) -> Finding:
-    """Compare the fit from the usual start; the other start has to agree with it."""
-    first, *more = ours
-    gap = mean_of(_of_queries(first, scope) - _of_queries(other, scope))
-    text = f"{_level(first, scope):.3f} against {_level(other, scope):.3f} ({name}); {plus(gap)}"
+def _versus(ours: Run, other: Run, name: str, scope: int | None) -> Finding:
+    gap = mean_of(_of_queries(ours, scope) - _of_queries(other, scope))
+    text = f"{_level(ours, scope):.3f} against {_level(other, scope):.3f} ({name}); {plus(gap)}"
     verdict = decide(*gap)
     why = "Error over queries, in pairs."
     if verdict == "not decided":
-        why += f" {would_decide(gap, len(first['average_precision_of_each_query']), 'queries')}"
-    apart = {"factors": [_level(r, scope) - _level(first, scope) for r in more]}
-    return about_starts(Finding(text, verdict, why), gap.value, apart)
+        why += f" {would_decide(gap, len(ours['average_precision_of_each_query']), 'queries')}"
+    return Finding(text, verdict, why)
 
 
 def _exact_births(run: Run, part: str, scope: int | None) -> Finding:
@@ -412,7 +390,7 @@ def _exact_births(run: Run, part: str, scope: int | None) -> Finding:
     if not ours or not theirs:
         return not_run(f"no factors with both kinds of births in part {part!r}")
     best = max(theirs, key=lambda r: _level(r, scope))
-    return _versus(ours, best, f"approximate births {best['start']}", scope)
+    return _versus(ours[0], best, f"approximate births {best['start']}", scope)
 
 
 def _number_of_factors(run: Run) -> Finding:
@@ -487,9 +465,9 @@ CLAIMS = (
     Claim(*TABLE_1, "The same by half of the words given the others", "lower perplexity",
           partial(_hdp, ours="hierarchical", score=WORDS)),
     Claim(*TABLE_1, "The Poisson-gamma model predicts counts better than the Gaussian one",
-          "1102.9 against 5945.3", _compare("hierarchical", EXACT, starts=("hierarchical",))),
+          "1102.9 against 5945.3", _compare("hierarchical", EXACT)),
     Claim(*TABLE_1, "The exact Gaussian model predicts better than the approximate one",
-          "5945.3 against 6232.5", _compare(EXACT, APPROXIMATE, starts=())),
+          "5945.3 against 6232.5", _compare(EXACT, APPROXIMATE)),
     Claim(PAPER, "table 2", "The Gaussian model retrieves images better than four other methods",
           "0.1945 ± 0.0115, next 0.1789", lambda run: not_run(NO_IMAGES)),
     Claim(PAPER, "figure 4", "Images: exact inference has a higher precision at small scopes than "

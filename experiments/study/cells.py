@@ -118,14 +118,18 @@ def joined(run: Record, others: Mapping[Path, Record], may_change: Sequence[str]
 
 
 def _others(run: Record, head: Record, may_change: Sequence[str]) -> list[str]:
-    """Return the fields of the head that a run has with other values."""
+    """Return the fields of the head that a run has with other values.
 
-    def fixed(value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {name: x for name, x in value.items() if name not in may_change}
+    A setting that only one of them has is of a part that the other one does not have.
+    """
 
-    return [name for name in head if fixed(run.get(name)) != fixed(head[name])]
+    def value(name: str, of: Record) -> Any:
+        if name != "settings" or name not in run:
+            return of.get(name)
+        both = run[name].keys() & head[name]
+        return {setting: of[name][setting] for setting in both.difference(may_change)}
+
+    return [name for name in head if value(name, run) != value(name, head)]
 
 
 def measure(cells: Sequence[Cell], run: Record, output: Path) -> list[str]:

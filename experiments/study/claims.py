@@ -5,27 +5,41 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Num
 
 from study.cells import of_part
 from study.report import span
-from study.scores import Difference, mean_of, worst_rhat
+from study.scores import Difference, mean_of
 
 __all__ = [
-    "RHAT", "VERDICTS", "Claim", "Finding", "about_posterior", "about_starts", "all_converged",
-    "decide", "decided", "judge", "not_run", "plus", "speed_ratio", "weakest", "would_decide",
-    "yes_or_no",
+    "RHAT", "VERDICTS", "Chains", "Claim", "Finding", "decide", "decided", "judge", "not_run",
+    "plus", "rhat_of", "ruled", "speed_ratio", "weakest", "would_decide", "yes_or_no",
 ]  # fmt: skip
 
-VERDICTS = ("holds", "does not hold", "not decided", "not converged", "not run")
+VERDICTS = (
+    "holds", "does not hold", "not decided", "other baseline", "not converged", "not run",
+)  # fmt: skip
 RHAT = 1.05  # above it chains have not come together
+
+Chains = Mapping[str, Num[np.ndarray, "C S"]]
+"""A quantity in every draw of every chain, by the start of the chains."""
 
 
 class Finding(NamedTuple):
-    """What was found of a claim: numbers with errors, one of `VERDICTS`, and the reason."""
+    """What was found of a claim: numbers with errors, one of `VERDICTS`, and the reason.
+
+    `chains` has the quantities that the claim is about. It is empty where they were not kept, and
+    None where a claim is not about draws of chains, but about seconds, say. `margin` is by how much
+    a quantity may change before the verdict does. `baseline` says why the other method may not be
+    at its best.
+    """
 
     found: str
     verdict: str
     why: str = ""
+    chains: Sequence[Chains] | None = ()
+    margin: float = math.inf
+    baseline: str = ""
 
 
 class Claim(NamedTuple):
@@ -52,7 +66,8 @@ def judge(claims: Sequence[Claim], run: dict[str, Any]) -> list[dict[str, str]]:
                 f"verdict of {claim.claim!r} is {finding.verdict!r}; choose one of "
                 f"{', '.join(VERDICTS)}"
             )
-        rows.append(row | finding._asdict())
+        found = ruled(finding)
+        rows.append(row | {"found": found.found, "verdict": found.verdict, "why": found.why})
     return rows
 
 
@@ -74,13 +89,14 @@ def yes_or_no(held: bool) -> str:
 
 
 def decided(
-    text: str, margin: Difference, number: int, what: str = "splits", why: str = ""
-) -> Finding:
+    text: str, margin: Difference, number: int, what: str = "splits", why: str = "",
+    chains: Sequence[Chains] | None = (),
+) -> Finding:  # fmt: skip
     """Decide by two standard errors; if that is open, say how many splits would decide."""
     verdict = decide(*margin)
     if verdict == "not decided":
         why = f"{would_decide(margin, number, what)} {why}".strip()
-    return Finding(text, verdict, why)
+    return Finding(text, verdict, why, chains, margin.value)
 
 
 def weakest(verdicts: Iterable[str]) -> str:
@@ -89,57 +105,46 @@ def weakest(verdicts: Iterable[str]) -> str:
     return next((verdict for verdict in order if verdict in found), "holds")
 
 
-def about_posterior(finding: Finding, fits: Sequence[dict[str, Any]], starts: int = 1) -> Finding:
-    """Lower the verdict of a claim about a posterior where the chains may not have reached it.
+def ruled(finding: Finding) -> Finding:
+    """Lower a verdict that the chains do not allow: the one rule, which every finding is asked.
 
-    `fits` are the records that the finding is made of; `starts` counts the different starts from
-    which there are chains that agree in score.
+    A claim is decided if the chains of all starts agree in the quantity that it is about: at least
+    two chains from each of two starts, and R-hat of at most `RHAT`. The distance between starts has
+    to be smaller than what decides the claim, and another method has to be at its best.
     """
     if finding.verdict not in ("holds", "does not hold"):
         return finding
-    rhat = worst_rhat(fits)
-    if rhat is None:
-        verdict = "not converged"
-        reason = "R-hat was not kept, so it is not known whether the chains came together."
-    elif rhat > RHAT:
-        verdict = "not converged"
-        reason = f"R-hat is up to {rhat:.2f}: the chains have not come together."
-    elif starts < 2:
-        verdict, reason = "not decided", "All chains begin at the same start."
-    else:
+    verdict, reason = _allowed(finding)
+    if not verdict:
         return finding
-    return _lowered(finding, verdict, reason)
-
-
-def _lowered(finding: Finding, verdict: str, reason: str) -> Finding:
-    """Return a finding with another verdict than the numbers alone would have."""
     why = f"The numbers alone would say '{finding.verdict}'. {reason} {finding.why}"
-    return Finding(finding.found, verdict, why.strip())
+    return finding._replace(verdict=verdict, why=why.strip())
 
 
-def about_starts(
-    finding: Finding, margin: float, gaps: Mapping[str, Sequence[float]], digits: int = 3,
-    *, errors: bool = False,
-) -> Finding:  # fmt: skip
-    """Lower the verdict of a claim about scores where chains from another start score otherwise.
+def _allowed(finding: Finding) -> tuple[str, str]:
+    """Return the verdict that chains and baseline leave, and why; two empty texts: any."""
+    if finding.chains is not None and not all(finding.chains or [{}]):
+        return "not converged", "R-hat of what the claim is about was not kept."
+    kept = [[*starts.values()] for starts in finding.chains or ()]
+    if any(len(starts) < 2 or min(map(len, starts)) < 2 for starts in kept):
+        return "not converged", "There are not two chains from each of two starts."
+    rhat = max((rhat_of(np.concatenate(starts)) for starts in kept), default=1.0)
+    if rhat > RHAT:
+        return "not converged", f"R-hat of what the claim is about is up to {rhat:.2f}."
+    apart = max((np.ptp([np.mean(x) for x in starts]) for starts in kept), default=0.0)
+    if apart >= abs(finding.margin):
+        return "not decided", f"The starts are up to {apart:.3g} apart."
+    return ("other baseline", finding.baseline) if finding.baseline else ("", "")
 
-    `gaps` has for each method that several starts were tried for by how much the other start is
-    better; a method without any was not tried. Two starts agree if they differ by less than half of
-    the margin on average; with `errors` also if they differ by less than two standard errors.
-    """
-    if finding.verdict not in ("holds", "does not hold"):
-        return finding
-    for method, of_method in gaps.items():
-        if not len(of_method):
-            reason = f"Open: fit {method} from another start, too."
-            return _lowered(finding, "not decided", reason)
-    for method, of_method in gaps.items():
-        apart = mean_of(of_method)
-        if abs(apart.value) > max(abs(margin) / 2, 2 * apart.error if errors else 0.0):
-            said = f"scores {plus(apart)}" if errors else f"differs by {apart.value:+.{digits}f}"
-            reason = f"From another start {method} {said}: run more sweeps."
-            return _lowered(finding, "not converged", reason)
-    return finding
+
+def rhat_of(chains: Num[np.ndarray, "C S"]) -> float:
+    """Return the rank-normalised R-hat of chains; infinite where each of them stands still."""
+    from bnp_models.posterior.diagnostics import rank_rhat
+
+    found = float(rank_rhat(np.asarray(chains, float)))
+    if math.isnan(found):
+        return 1.0 if np.ptp(chains) == 0 else math.inf
+    return found
 
 
 def speed_ratio(
@@ -163,18 +168,8 @@ def speed_ratio(
     if not said:
         return not_run(f"no speeds of both {one} and {other}")
     verdict = weakest(verdicts)
-    return Finding("; ".join(said), verdict, why + (remedy if verdict == "not decided" else ""))
-
-
-def all_converged(run: dict[str, Any], why: str) -> Finding:
-    """Say how many fits from the usual start have chains that agree; `why` says in what."""
-    hats = [r["worst_rhat"] for r in run["cells"].values()
-            if r.get("worst_rhat") is not None and "start" not in r]  # fmt: skip
-    if not hats:
-        return not_run("no R-hat was kept")
-    low = sum(hat < RHAT for hat in hats)
-    text = f"{low} of {len(hats)} fits; R-hat {span(hats)}"
-    return Finding(text, yes_or_no(low == len(hats)), why)
+    why += remedy if verdict == "not decided" else ""
+    return Finding("; ".join(said), verdict, why, chains=None)
 
 
 def plus(gap: Any, digits: int = 3) -> str:

@@ -132,6 +132,8 @@ def _fill(panel: Panel, axis: Any) -> None:
     if panel.ticks:
         axis.minorticks_off()
         axis.set_xticks(list(panel.ticks), list(panel.ticks.values()))
+    elif axis.get_xscale() == "linear":
+        axis.locator_params(axis="x", nbins=5)  # long numbers side by side
     axis.set_ylim(*panel.ylim)
     axis.set_title(panel.title, loc="left", fontsize="medium")
     axis.set_xlabel(panel.xlabel)

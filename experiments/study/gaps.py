@@ -9,11 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Num
 
 from study.frames import DataFrame
 from study.scores import Difference, documents_error, mean_of, over_splits
 
-__all__ = ["Gap", "gap_between", "paired_rows", "start_gaps", "usual", "whole_splits"]
+__all__ = [
+    "Gap", "chains_between", "gap_between", "paired_rows", "start_gaps", "usual", "whole_splits",
+]  # fmt: skip
 
 SPLIT = "split_seed"
 
@@ -91,6 +94,45 @@ def gap_between(one: DataFrame, other: DataFrame, places: Sequence[str] = ()) ->
     named = both.groupby(list(places))["gap"] if places else ()
     by_place = {place if len(place) > 1 else place[0]: mean_of(gaps) for place, gaps in named}
     return Gap(*mean, len(by_split), by_place)
+
+
+def chains_between(
+    one: DataFrame, other: DataFrame, places: Sequence[str] = ()
+) -> dict[str, Num[np.ndarray, "C S"]]:
+    """Return by how much the first method is better in every draw of every chain, by the start.
+
+    `draws` [C, S] of a row has the values of a fit, or one value [1, 1] where a method has no
+    chains; anything else where they were not kept. The mean is over the splits and places at which
+    both methods have all starts, in as many draws as all of them have. Empty: there is none.
+    """
+    on = [SPLIT, *places]
+    sides = [
+        {
+            (*map(row.get, on), row.get("start", "")): row["draws"]
+            for row in of.to_dict("records") if np.ndim(row.get("draws")) == 2
+        }
+        for of in (one, other)
+    ]  # fmt: skip
+    starts = sorted({start for side in sides for *_, start in side})
+    alone = [all(np.size(x) == 1 for x in side.values()) for side in sides]
+
+    def draws(number: int, key: tuple[Any, ...], start: str) -> np.ndarray | None:
+        return sides[number].get((*key, "" if alone[number] else start))
+
+    found: dict[str, list[np.ndarray]] = {start: [] for start in starts}
+    for key in dict.fromkeys(tuple(key) for *key, _ in sides[0]):
+        both = ([draws(n, key, start) for n in (0, 1)] for start in starts)
+        pairs = [[np.asarray(x, float) for x in pair if x is not None] for pair in both]
+        if any(len(pair) < 2 for pair in pairs):
+            continue
+        for start, pair in zip(starts, pairs, strict=True):
+            length = min((x.shape[1] for x in pair if x.size > 1), default=1)
+            mine, theirs = (x[:, :length] for x in pair)
+            found[start].append(mine - theirs)
+    if not any(found.values()):
+        return {}
+    length = min(x.shape[1] for of in found.values() for x in of)
+    return {start: np.mean([x[:, :length] for x in of], axis=0) for start, of in found.items()}
 
 
 def start_gaps(scores: DataFrame, places: Sequence[str] = ()) -> list[float]:

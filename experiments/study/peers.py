@@ -76,7 +76,7 @@ def tuned_gensim(
     found = _followed(trainer, train, heldout, options, seconds, points, updates)
     (end,) = (point for point in found if point.updates == updates)
     return {
-        "scores": {"authors": kept(end.score, 1, by_state=False)},
+        "scores": {"authors": kept(end.score, 1)},
         "perplexity": end.score.perplexity,
         "topics": topics,
         "chosen": chosen,

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from bnp_models.scores.held_out_score import HeldOutScore
 
 __all__ = [
-    "Difference", "about_fits", "compared", "convergence", "documents_error", "kept", "mean_of",
-    "over_splits", "pack", "rank_correlation", "standard_error", "unigram", "unpack", "worst_rhat",
+    "Difference", "about_fits", "compared", "convergence", "documents_error", "draws_of", "kept",
+    "mean_of", "over_splits", "pack", "rank_correlation", "single_state_perplexity",
+    "standard_error", "unigram", "unpack", "worst_rhat",
 ]  # fmt: skip
 
 Record = Mapping[str, Any]
@@ -34,31 +35,40 @@ class Difference(NamedTuple):
         return f"{math.exp(self.value):.3f} ({low:.3f} to {high:.3f})"
 
 
-def kept(
-    score: "HeldOutScore", num_chains: int | None = None, by_state: bool = True
-) -> dict[str, Any]:
+def kept(score: "HeldOutScore", num_chains: int) -> dict[str, Any]:
     """Return a `HeldOutScore` as JSON takes it, with the number of chains of its states.
 
     `perplexity` averages the states in probability; `single_state_perplexity` is the mean over
-    states of the perplexity of one state. `doc_log_prob` has the averaged score of each document;
-    `state_log_prob` that of each state by itself: states by documents, chain by chain. Without
-    `by_state` the mean over states, `single_doc_log_prob`, takes the place of the latter.
+    states of the perplexity of one state. `doc_log_prob` has the averaged score of each document,
+    `single_doc_log_prob` the mean over states of its score in one state. `draws` has nats per token
+    of each state by itself: chains by states.
     """
     errors = {n: getattr(score, f"error_{n}") for n in ("docs", "chains", "states")}
     states = np.asarray(score.state_log_prob)
-    single = np.exp(-states.sum(axis=1) / score.num_tokens)
-    of_states = {"single_doc_log_prob": np.round(states.mean(axis=0), 2).tolist()}
-    if by_state:
-        of_states = {"state_log_prob": np.round(states, 1).tolist()}
     return {
         "perplexity": score.perplexity,
-        "single_state_perplexity": float(single.mean()),
+        "single_state_perplexity": single_state_perplexity(score),
         "log_prob": score.log_prob,
         **{f"error_{n}": None if math.isnan(x) else x for n, x in errors.items()},
         "chains_of_states": num_chains,
         "doc_log_prob": np.round(score.doc_log_prob, 2).tolist(),
-        **of_states,
+        "single_doc_log_prob": np.round(states.mean(axis=0), 2).tolist(),
+        "draws": draws_of(score, num_chains),
     }
+
+
+def draws_of(score: "HeldOutScore", num_chains: int) -> list[list[float]]:
+    """Return nats per token of each state by itself, chains by states."""
+    return np.round(_of_states(score), 4).reshape(num_chains, -1).tolist()
+
+
+def single_state_perplexity(score: "HeldOutScore") -> float:
+    """Return the mean over states of the perplexity of one state."""
+    return float(np.exp(-_of_states(score)).mean())
+
+
+def _of_states(score: "HeldOutScore") -> np.ndarray:
+    return np.asarray(score.state_log_prob).sum(axis=1) / score.num_tokens
 
 
 def convergence(fit: "Fit") -> list[dict[str, Any]]:

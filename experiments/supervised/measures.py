@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.svm import LinearSVC
 from study.compiling import compiled_seconds
 from study.files import read_json
 from study.scores import pack
@@ -22,8 +24,13 @@ from bnp_models.baselines.variational_slda import fit_variational_slda
 from supervised.data import Task, predicted_classes
 from supervised.settings import Settings
 
-__all__ = ["Trained", "chosen", "classify", "explained", "model_of"]
+__all__ = ["OPTIONS", "Trained", "chosen", "classify", "explained", "model_of"]
 
+OPTIONS = {
+    "expected hinge": {"approximation": "expected"},
+    "augmented logistic": {"sampler": "augmented"},  # the paper's algorithm 1
+}
+FLAT = 1e-3  # relative change of the bound between quarters of the steps
 Ways = Callable[[Any], dict[str, np.ndarray]]
 
 
@@ -35,12 +42,13 @@ class Trained(NamedTuple):
     plug_in: Ways
     averaged: Ways | None
     about: dict[str, Any]
+    by_state: Callable[[Any], np.ndarray] | None = None  # predicted classes [S, D] of each state
 
 
 def model_of(kind: str, topics: int, mass: float, beta: float, given: Mapping[str, Any]) -> Any:
     """Configure one of our models; `mass` is the sum of alpha over topics."""
     common = {"num_topics": topics, "alpha": mass / topics, "beta": beta, **given}
-    if kind == "logistic":
+    if kind.endswith("logistic"):
         return bnp.SupervisedLDA(**common)
     return bnp.MedLDA(**common)
 
@@ -48,19 +56,23 @@ def model_of(kind: str, topics: int, mass: float, beta: float, given: Mapping[st
 def classify(
     kind: str, given: Callable[[], Mapping[str, Any]], split: Callable[[], Task], *, topics: int,
     sweeps: int, seed: int, settings: Settings, mass: float, averaged: bool = True,
+    start: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Train a method on the first part of `split()`, and classify the documents of the second.
 
-    `given()` are the parameters of the method, `mass` is the sum of alpha over topics.
+    `given()` are the parameters of the method, `mass` is the sum of alpha over topics, `start` the
+    number of topics at the start of a chain, None: all. `draws` has the accuracy of each state.
     """
     parameters, task = dict(given()), split()
     sizes = {"topics": topics, "sweeps": sweeps, "seed": seed, "mass": mass, "s": settings}
     if kind.startswith("variational"):
         trained = _variational(kind, task.train, parameters, **sizes)
+    elif kind == "words":
+        trained = _of_words(task.train, parameters)
     elif kind == "svm":
-        trained = _two_steps(task.train, parameters, **sizes)
+        trained = _two_steps(task.train, parameters, start=start, **sizes)
     else:
-        trained = _sampled(kind, task.train, parameters, **sizes)
+        trained = _sampled(kind, task.train, parameters, start=start, **sizes)
     trained.plug_in(task.test)  # compiles
     found, said = {}, []
     for way in (trained.plug_in, trained.averaged if averaged else None):
@@ -74,8 +86,12 @@ def classify(
             about = {"accuracy": float(right.mean()), "test_seconds": round(seconds, 4)}
             found[name] = {**about, "correct": pack(right)}
             said.append(f"{name.replace('_', ' ')} {right.mean():.3f}")
+    draws = {}
+    if averaged and trained.by_state:
+        right = [predicted_classes(task.test, classes) for classes in trained.by_state(task.test)]
+        draws["draws"] = np.round(np.mean(right, axis=1), 4).tolist()
     return {
-        "parameters": parameters, "train_seconds": round(trained.seconds, 4),
+        "parameters": parameters, **draws, "train_seconds": round(trained.seconds, 4),
         "compile_seconds": round(trained.compile_seconds, 4), **trained.about,
         "test_documents": task.test.num_docs, "ways": found,
         "summary": f"trained in {trained.seconds:.1f} s; accuracy {', '.join(said)}",
@@ -108,10 +124,11 @@ def chosen(
     return choose
 
 
-def _sampled(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
+def _sampled(kind, corpus, given, *, topics, sweeps, seed, mass, s, start) -> Trained:
     """Sample from a random start; states are kept in the second half of the sweeps."""
     half = max(sweeps // 2, 1)
-    options: dict[str, Any] = {"approximation": "expected"} if kind == "expected hinge" else {}
+    options: dict[str, Any] = {} if start is None else {"init_topics": start}
+    options |= OPTIONS.get(kind, {})
     model = model_of(kind, topics, mass, s.beta, given)
     fit: Any = bnp.fit(
         model, corpus, num_warmup=sweeps - half, num_samples=half, num_chains=1,
@@ -135,9 +152,13 @@ def _sampled(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
             "one_state": names[(found.by_state[-1] > 0.5).astype(int)],
         }
 
+    def by_state(corpus):
+        found, names = fit.predictions(corpus, **how).by_state, np.array(model.classes(fit.dataset))
+        return names[(found > 0.5).astype(int) if binary else found.argmax(axis=-1)]
+
     about = {"train_accuracy": _fitted_accuracy(fit)} if binary else {}
     seconds = float(attrs["sampling_seconds"]) - compiling
-    return Trained(seconds, compiling, plug_in, averaged, about)
+    return Trained(seconds, compiling, plug_in, averaged, about, by_state)
 
 
 def _fitted_accuracy(fit: bnp.SupervisedFit) -> float:
@@ -152,39 +173,66 @@ def explained(model: Any, corpus: bnp.Corpus, z: np.ndarray, eta: np.ndarray) ->
     return float(((score > 0) == (model.responses(corpus) == 1)).mean())
 
 
-def _two_steps(corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
+def _of_words(corpus, given) -> Trained:
+    """Train a linear support vector machine on tf-idf vectors of the words."""
+    clock = time.perf_counter()
+    words = TfidfTransformer(sublinear_tf=True).fit(corpus.to_counts())
+    machine = LinearSVC(C=given["svm_c"], random_state=0, max_iter=20_000)
+    machine.fit(words.transform(corpus.to_counts()), np.asarray(corpus.label))
+    seconds = time.perf_counter() - clock
+
+    def plug_in(corpus):
+        return {"plug_in": np.asarray(machine.predict(words.transform(corpus.to_counts())))}
+
+    return Trained(seconds, 0.0, plug_in, None, {})
+
+
+def _two_steps(corpus, given, *, topics, sweeps, seed, mass, s, start) -> Trained:
     """Sample topics without the labels, then train a support vector machine on their shares."""
     half = max(sweeps // 2, 1)
     made = [
         fit_lda_svm(
             corpus, topics, alpha=mass / topics, beta=s.beta, num_warmup=sweeps - kept,
             num_samples=kept, keep_states=states, seed=seed, num_sweeps=s.fold_in,
-            num_kept=s.fold_in_kept, **given,
+            num_kept=s.fold_in_kept, init_topics=start, **given,
         )
         for kept, states in ((1, 1), (half, min(s.states, half)))
     ]  # fmt: skip
     one, several = made
     compiling = float(one.topics.data.attrs["compile_seconds"])
+
     return Trained(
         one.seconds - compiling, compiling, lambda corpus: {"plug_in": one.predict(corpus)},
         lambda corpus: {"averaged": several.predict(corpus)}, {"svm_c": one.svm_c},
+        several.predict_by_state,
     )  # fmt: skip
 
 
 def _variational(kind, corpus, given, *, topics, sweeps, seed, mass, s) -> Trained:
-    """Optimise the bound; there is one estimate, so `plug_in` is all there is."""
+    """Optimise the bound until it is flat; there is one estimate, so `plug_in` is all there is.
+
+    It is flat if its means in the last two quarters of the steps differ by less than `FLAT` of it.
+    """
     method = {"logistic": fit_variational_slda, "hinge": fit_variational_medlda}
-    before = compiled_seconds()
-    made = method[kind.removeprefix("variational ")](
-        corpus, topics, alpha=mass / topics, beta=s.beta, num_steps=sweeps,
-        batch_size=s.batch_size, learning_rate=s.learning_rate, seed=seed, **given,
-    )  # fmt: skip
-    compiling = compiled_seconds() - before
+    steps, is_flat = sweeps, False
+    while True:
+        before = compiled_seconds()
+        made = method[kind.removeprefix("variational ")](
+            corpus, topics, alpha=mass / topics, beta=s.beta, num_steps=steps,
+            batch_size=s.batch_size, learning_rate=s.learning_rate, seed=seed, **given,
+        )  # fmt: skip
+        compiling = compiled_seconds() - before
+        *_, early, late = (part.mean() for part in np.array_split(made.elbo, 4))
+        is_flat = bool(abs(late - early) < FLAT * abs(late))
+        if is_flat or 2 * steps > s.most_steps:
+            break
+        steps *= 2
 
     def plug_in(corpus):
         return {"plug_in": made.predict(corpus)}
 
     parts = np.array_split(made.elbo, min(20, len(made.elbo)))
     bound = [float(part.mean()) for part in parts]
-    about = {"bound": bound, "steps": sweeps}  # means over at most twenty parts of the steps
+    # means over at most twenty parts of the steps
+    about = {"bound": bound, "steps": steps, "flat": is_flat}
     return Trained(made.seconds - compiling, compiling, plug_in, None, about)

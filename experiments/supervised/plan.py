@@ -7,14 +7,14 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from study.cells import Cell, later
+from study.cells import Cell, from_topics, later
 
 from supervised import data, measures, speed
 from supervised.settings import BINARY, CLASSES, VARIATIONAL, Settings
 
 __all__ = ["Plan", "prepare"]
 
-NAMES = {"logistic": ("c",), "hinge": ("c", "ell"), "svm": ("svm_c",)}
+NAMES = {"logistic": ("c",), "hinge": ("c", "ell"), "svm": ("svm_c",), "words": ("svm_c",)}
 """Parameters that are tuned, by the last word of the kind of a method."""
 
 
@@ -39,6 +39,7 @@ class Plan:
         tried = {
             "logistic": [{"c": c} for c in s.tried_c], "hinge": margins,
             "expected hinge": margins, "svm": [{"svm_c": c} for c in s.tried_svm_c],
+            "words": [{"svm_c": c} for c in s.tried_svm_c],
         }  # fmt: skip
         yield from self._methods(
             "binary", _chosen(BINARY, s.methods), tried, s.topics, s.seeds, s.validation_splits
@@ -60,7 +61,7 @@ class Plan:
     def _classify(
         self, part: str, method: str, kind: str, given: Any, task: Any, *, number: int = 0,
         settings: Settings | None = None, split_seed: int | None = None,
-        detail: Mapping[str, Any] = {}, **options: Any,
+        detail: Mapping[str, Any] = {}, start: int | None = None, **options: Any,
     ) -> Cell:  # fmt: skip
         """Return a cell of `measures.classify`; a dictionary gives its parameters."""
         s = settings or self.s
@@ -68,11 +69,13 @@ class Plan:
         options = {"sweeps": sweeps, "mass": s.mass} | options
         chosen = given if callable(given) else lambda: given
         call = partial(
-            measures.classify, kind, chosen, task, seed=s.seed + number, settings=s, **options
-        )
+            measures.classify, kind, chosen, task, seed=s.seed + number, settings=s, start=start,
+            **options,
+        )  # fmt: skip
         about = {"topics": options["topics"], **({} if callable(given) else given), **detail}
         return Cell(
             part, method, call, detail=about, split_seed=split_seed, chain_seed=s.seed + number,
+            start=from_topics(start),
         )  # fmt: skip
 
     def _methods(
@@ -94,28 +97,36 @@ class Plan:
                             split_seed=s.seed + number, averaged=part != "classes", **options,
                         )  # fmt: skip
             if given is None:
-                names = NAMES[kind.split()[-1]] + (("response",) if part == "classes" else ())
+                own = ("response",) if part == "classes" and kind != "words" else ()
+                names = NAMES[kind.split()[-1]] + own
                 given = measures.chosen(self.output, part, kind, names)
             elif part == "classes" and kind in ("logistic", "hinge", "expected hinge"):
                 given = {**given, "response": "one-vs-rest"}
             few = part == "classes" and kind.startswith("variational")
+            sampled = not kind.startswith("variational") and kind != "words"
             for k in topics:
                 for number in range(s.class_variational_seeds if few else seeds):
-                    yield self._classify(
-                        part, method, kind, given, task, topics=k, number=number, **options
-                    )
+                    other = s.start if sampled and number < s.start_seeds else None
+                    for start in dict.fromkeys((None, other)):
+                        yield self._classify(
+                            part, method, kind, given, task, topics=k, number=number, start=start,
+                            **options,
+                        )  # fmt: skip
 
     def _classes(self) -> Iterator[Cell]:
         s = self.s
         small = dataclasses.replace(
             s, states=s.class_states, fold_in=s.class_fold_in, fold_in_kept=s.class_fold_in_kept,
             mass=s.class_mass, sweeps=s.class_sweeps, steps=s.class_steps,
+            most_steps=s.class_most_steps,
         )  # fmt: skip
         margins = [{"c": c, "ell": ell, "response": "one-vs-rest"} for c, ell in s.class_margins]
         methods = _chosen(CLASSES, s.class_methods)
         yield from self._methods(
-            "classes", methods, {"hinge": margins, "expected hinge": margins}, s.class_topics,
-            s.class_seeds, 1, settings=small,
+            "classes", methods, {
+                "hinge": margins, "expected hinge": margins,
+                "words": [{"svm_c": c} for c in s.tried_svm_c],
+            }, s.class_topics, s.class_seeds, 1, settings=small,
         )  # fmt: skip
         kind, given = CLASSES["gSLDA+"]
         for number in range(s.class_mark_seeds if "gSLDA+" in methods else 0):

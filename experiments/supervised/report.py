@@ -30,7 +30,8 @@ LOOKS = {
     "gLDA+SVM": (PALETTE[6], "-"), "gLDA+SVM tuned": (PALETTE[6], "--"),
     "gLDA+SVM, C=100": ("#000000", "-"), "vSLDA": (PALETTE[3], "-"),
     "vSLDA tuned": (PALETTE[3], "--"), "vMedLDA": (PALETTE[2], "-"),
-    "vMedLDA tuned": (PALETTE[2], "--"),
+    "vMedLDA tuned": (PALETTE[2], "--"), "SVM of words": ("#000000", ":"),
+    "gSLDA, algorithm 1": (PALETTE[5], ":"), "gSLDA+, algorithm 1": (PALETTE[0], ":"),
 }  # fmt: skip
 
 

@@ -27,12 +27,13 @@ from bnp_models.base import token_model
 from bnp_models.posterior.mixtures import mixture_states
 from bnp_models.scores.labels import predict_means
 from supervised.data import Task, predicted_classes
-from supervised.measures import explained, model_of
+from supervised.measures import OPTIONS, explained, model_of
 from supervised.settings import Settings
 
 __all__ = ["Ours", "Tomotopy", "has_tomotopy", "on_the_way", "pieces", "race", "rates"]
 TIMED = {
     "SupervisedLDA": ("logistic", {"c": 25.0}),
+    "SupervisedLDA by algorithm 1": ("augmented logistic", {"c": 25.0}),
     "MedLDA": ("hinge", {"c": 1.0, "ell": 164.0}),
 }
 
@@ -216,13 +217,13 @@ def _nothing_compiled() -> Iterator[None]:
 def rates(task: Task, *, s: Settings) -> dict[str, Any]:
     """Return tokens per second of whole sweeps: LDA and the models with labels, in turns."""
     k = s.speed_topics
-    models: dict[str, Any] = {"LDA": bnp.LDA(k, alpha=s.mass / k, beta=s.beta)}
+    models: dict[str, Any] = {"LDA": (bnp.LDA(k, alpha=s.mass / k, beta=s.beta), {})}
     for name in s.speed_models:
         kind, given = TIMED[name]
-        models[name] = model_of(kind, k, s.mass, s.beta, given)
+        models[name] = (model_of(kind, k, s.mass, s.beta, given), OPTIONS.get(kind, {}))
     cases = [
-        (name, model, schedule, chains, {}) for schedule in s.speed_schedules
-        for name, model in models.items() for chains in s.speed_chains
+        (name, model, schedule, chains, options) for schedule in s.speed_schedules
+        for name, (model, options) in models.items() for chains in s.speed_chains
     ]  # fmt: skip
     return {"systems": tokens_per_second(task.train, cases, s, slots=k)}
 

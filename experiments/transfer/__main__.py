@@ -23,8 +23,9 @@ STUDY = study_in(
     "Transfer of topics between tasks.",
     data_files={"newsgroups": "news20_comp.npz", "nips": "nips12.npz", "speed": "nips12.npz"},
     may_change=(
-        "cores", "mixings", "problems", "numbers_of_tasks", "task_mixings", "newsgroups_sizes",
-        "newsgroups_folds", "nips_sizes", "nips_folds", "start_splits", "table_size",
+        "cores", "dense_mixings", "dense_problems", "mixings", "problems", "numbers_of_tasks",
+        "task_mixings", "newsgroups_sizes", "newsgroups_folds", "nips_sizes", "nips_folds",
+        "start_splits", "table_size",
     ),
 )  # fmt: skip
 main = main_of(STUDY)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 from study.cells import of_part
 from study.claims import (
     Claim,
     Finding,
-    about_starts,
-    all_converged,
     decide,
     decided,
     judge,
@@ -22,13 +21,15 @@ from study.claims import (
     weakest,
 )
 from study.frames import DataFrame, frame
-from study.gaps import Gap, gap_between, start_gaps, usual
+from study.gaps import Gap, chains_between, gap_between, usual
 from study.report import span
-from study.scores import Difference, mean_of
+from study.scores import Difference
 
-from transfer.settings import ALONE, MULTI_TASK, SPARSE, TAYLOR, TEXT
+from transfer.settings import ALONE, BY_MIXING, DENSE, MULTI_TASK, SPARSE, TAYLOR, TEXT, WEAK
 
-__all__ = ["PLACE", "claims_by", "gap_of", "judged", "other_claims", "scores_of"]
+__all__ = [
+    "PLACE", "claims_by", "gap_of", "judged", "other_claims", "recovery_of", "scores_of",
+]  # fmt: skip
 
 MIDDLE = (0.25, 0.375, 0.5, 0.625, 0.75)
 LEFT, RIGHT = (0.0, 0.125), (0.875, 1.0)
@@ -63,8 +64,10 @@ def scores_of(run: Run, score: str, part: str, method: str | None = None) -> Dat
             of = r["scores"][score]
             number = r["tasks"] if "mixing" in r else r["documents_of_interest"]
             about = {"mixing": 0.0, **r, "number": number, "value": of["log_prob"]}
-            rows.append({**about, "effective_draws": of.get("effective_draws")})
-    return frame(rows, "method", *PLACE, "split_seed", "start", "value", "effective_draws")
+            about |= {"effective_draws": of.get("effective_draws"), "draws": of.get("draws")}
+            rows.append(about)
+    columns = ("method", *PLACE, "split_seed", "start", "value", "effective_draws", "draws")
+    return frame(rows, *columns)
 
 
 def _parts(part: str) -> tuple[str, ...]:
@@ -75,8 +78,15 @@ def gap_of(
     run: Run, score: str, part: str, one: str, other: str, at: At | None = None
 ) -> Gap | None:
     """Return by how many nats per token one method is better at some places (None: all)."""
-    both = (scores_of(run, score, part, method) for method in (one, other))
-    return gap_between(*(of if at is None else of[at(of)] for of in both), places=PLACE)
+    return gap_between(*_both(run, score, part, (one, other), at), places=PLACE)
+
+
+def _both(
+    run: Run, score: str, part: str, methods: Sequence[str], at: At | None
+) -> list[DataFrame]:
+    """Return the scores of two methods at some places."""
+    both = (scores_of(run, score, part, method) for method in methods)
+    return [of if at is None else of[at(of)] for of in both]
 
 
 def _better(
@@ -101,14 +111,13 @@ def _better(
     elif len(gap.by_place) > 1:
         each = (f"{_named(part, place)}: {plus(x)}" for place, x in gap.by_place.items())
         text += f" ({', '.join(each)})"
-    finding = decided(text, margin, gap.splits, unit)
+    chains = chains_between(*_both(run, score, part, (one, other), at), places=PLACE)
+    finding = decided(text, margin, gap.splits, unit, chains=[chains])
     if lost:
         why = f"Worse at {', '.join(_named(part, place) for place in lost)}."
-        finding = Finding(text, "does not hold", why)
-    finding = finding._replace(
-        why=f"{finding.why} {_few_draws(run, score, part, (one, other))}".strip()
-    )
-    return _of_starts(run, score, part, (one, other), margin.value, finding)
+        finding = finding._replace(verdict="does not hold", why=why)
+    few = _few_draws(run, score, part, (one, other))
+    return finding._replace(why=f"{finding.why} {few}".strip())
 
 
 def _few_draws(run: Run, score: str, part: str, methods: Sequence[str]) -> str:
@@ -125,64 +134,57 @@ def _few_draws(run: Run, score: str, part: str, methods: Sequence[str]) -> str:
 
 def _named(part: str, place: tuple[float, int]) -> str:
     mixing, number = place
-    if part == "continuum":
+    if part in BY_MIXING:
         return f"u={mixing:g}"
     if part == "tasks":
         return f"{number} task{'s' if number > 1 else ''}"
     return f"{number} documents"
 
 
-def _starts(run: Run, score: str, part: str, method: str) -> list[float]:
-    """Return how much better chains from the other start are, problem by problem."""
-    part = "continuum" if part == "tasks" else part
-    return start_gaps(scores_of(run, score, part, method), PLACE)
-
-
-def _of_starts(
-    run: Run, score: str, part: str, methods: Sequence[str], margin: float, finding: Finding
-) -> Finding:
-    """Lower a verdict where chains from another start do not score the same.
-
-    A method that is fitted alone mixes fast and is tried from one start.
-    """
-    tried = {name: _starts(run, score, part, name) for name in methods if name != ALONE}
-    return about_starts(finding, margin, tried, errors=True)
-
-
 def _grows(run: Run, score: str, mixing: float) -> Finding:
     """Decide whether both methods are better with the most tasks than with the fewest."""
-    said, verdicts, margins = [], [], []
+    said, verdicts, margins, chains = [], [], [], []
     for method in (SPARSE, MULTI_TASK):
-        found = usual(scores_of(run, score, "tasks", method))
+        found = scores_of(run, score, "tasks", method)
         found = found[found["mixing"] == mixing]
         few, many = found["number"].min(), found["number"].max()
-        ends = (found[found["number"] == n].drop(columns="start") for n in (many, few))
+        ends = [found[found["number"] == n] for n in (many, few)]
         gap = gap_between(*ends)
         if gap is None or few == many:
             return not_run(f"no {score} of {method} with several numbers of tasks")
         said.append(f"{method}: {plus(gap)}, {many} to {few} tasks")
         verdicts.append(decide(gap.value, gap.error))
         margins.append(abs(gap.value))
+        chains.append(chains_between(*ends))
     verdict = weakest(verdicts)
     why = "Open: more problems." if verdict == "not decided" else ""
-    finding = Finding("; ".join(said), verdict, why)
-    return _of_starts(run, score, "tasks", (SPARSE, MULTI_TASK), min(margins), finding)
+    return Finding("; ".join(said), verdict, why, chains, min(margins))
 
 
-def _starts_agree(run: Run, score: str) -> Finding:
-    """Decide whether scores from two starts differ by less than `EQUAL`, for every method."""
-    said, rooms = [], []
-    for part in ("continuum", *TEXT):
-        for method in (SPARSE, TAYLOR, MULTI_TASK):
-            if found := _starts(run, score, part, method):
-                gap = mean_of(found)
-                said.append(f"{part}, {method}: {plus(gap)}")
-                rooms.append(decide(EQUAL - abs(gap.value), gap.error))
-    if not said:
-        return not_run("no chains from another start")
-    verdict = weakest(rooms)
-    why = "Open: more sweeps or more splits." if verdict == "not decided" else ""
-    return Finding("; ".join(said), verdict, why)
+def recovery_of(run: Run, part: str, method: str) -> DataFrame:
+    """Return how like the planted weak topics are to what a method finds, from all starts."""
+    rows = []
+    for r in of_part(run, part, method=method):
+        share, likeness = (np.array(r["recovery"][name]) for name in ("share", "likeness"))
+        if (weak := share < WEAK).any():
+            found = {"weak": likeness[weak].mean(), "strong": likeness[~weak].mean()}
+            found |= {"value": found["weak"], "number": r["tasks"]}
+            rows.append({**r, **found, "draws": r["recovery"]["draws"]})
+    return frame(rows, "split_seed", *PLACE, "start", "value", "draws", "weak", "strong")
+
+
+def _weak_topics(run: Run, part: str, one: str, other: str) -> Finding:
+    """Decide whether one method finds the weak topics of the task of interest better."""
+    both = [recovery_of(run, part, method) for method in (one, other)]
+    gap = gap_between(*both, places=PLACE)
+    if gap is None:
+        return not_run(f"no planted topics for both {one} and {other}")
+    means = [usual(of)["value"].mean() for of in both]
+    text = f"{means[0]:.3f}, {means[1]:.3f}; {plus(gap)} in {gap.splits} problems"
+    why = f"Likeness of planted topics below {WEAK:g} of the task with what is found (0 to 1)."
+    return decided(
+        text, gap.less(0.0), gap.splits, "problems", why, [chains_between(*both, places=PLACE)]
+    )
 
 
 def _table_2(run: Run, ask: str) -> Finding:
@@ -243,15 +245,17 @@ def claims_by(score: str) -> tuple[Claim, ...]:
     """Return the claims about predictions, decided by one of the scores."""
 
     def claim(
-        figure: int | None, text: str, expected: str, part: str, one: str, other: str,
+        figure: int | str | None, text: str, expected: str, part: str, one: str, other: str,
         at: At | None = None, **margins: float,
     ) -> Claim:  # fmt: skip
         """Return a claim that one method is better than another one; see `_better`."""
-        source = OWN if figure is None else (PAPER, f"figure {figure}")
+        where = f"figure {figure}" if isinstance(figure, int) else figure
+        source = OWN if where is None else (PAPER, where)
         return Claim(*source, text, expected,
                      lambda run: _better(run, score, part, one, other, at, **margins))  # fmt: skip
 
     both, turned = (SPARSE, MULTI_TASK), (MULTI_TASK, SPARSE)
+    better_than = f"mean > 0 {TWO}, and no u below 0 {TWO}"
     hdp = "The multi-task HDP is better at the"
     overtakes = f"the multi-task HDP is better with {MANY_TASKS} tasks"
     overtaken = f"HDP less sparse > 0 {TWO}"
@@ -291,9 +295,20 @@ def claims_by(score: str) -> tuple[Claim, ...]:
               *both, _few_documents, within=SLIGHT),
         claim(None, f"Made-up problems: {exact}", less, "continuum", SPARSE, TAYLOR),
         claim(None, f"Newsgroups: {exact}", less, "newsgroups", SPARSE, TAYLOR),
-        Claim(*OWN, "Chains from one topic score as chains from the usual start",
-              f"difference < {EQUAL} {TWO}, for every method",
-              lambda run: _starts_agree(run, score)),
+        *(claim(5, f"Several tasks help: {name} is better than one task alone", better_than,
+                "continuum", method, ALONE)
+          for name, method in (("the sparse model", SPARSE), ("the multi-task HDP", MULTI_TASK))),
+        claim("section 3", "Without the mask (epsilon 1) the sparse model predicts worse",
+              better_than, "causes", SPARSE, "epsilon 1"),
+        claim(None, "So it does with topics of beta 0.02", better_than, "causes", "beta 0.02",
+              "epsilon 1, beta 0.02"),
+        claim(None, "With beta 0.02 the sparse model is better than the multi-task HDP in the "
+              "middle", SPARSER, "denser", *DENSE[:2], _at(MIDDLE)),
+        *(claim(None, f"With beta 0.02 the multi-task HDP is better at the {end} end, u = {u:g}",
+                overtaken, "denser", DENSE[1], DENSE[0], _at((u,)))
+          for end, u in (("left", 0.0), ("right", 1.0))),
+        claim(None, "With beta 0.02 the sparse model is better than one task alone", better_than,
+              "denser", DENSE[0], DENSE[2]),
     )  # fmt: skip
 
 
@@ -317,9 +332,13 @@ def other_claims() -> tuple[Claim, ...]:
         Claim(PAPER, "table 2", "Its words are learning, network, model and so on",
               f"{SAME_WORDS} or more of the ten words of the table, in all folds",
               partial(_table_2, ask="words")),
-        Claim(*OWN, "The chains of all fits agree", "R-hat below 1.05",
-              partial(all_converged, why="R-hat of log density, topics in use and concentrations; "
-                      "scores may agree before these.")),
+        *(Claim(PAPER, "sections 6, 7", "Weak topics are found better than by the multi-task HDP"
+                f"{what}", f"likeness of planted topics, difference > 0 {TWO}",
+                partial(_weak_topics, part=part, one=one, other=other))
+          for what, part, one, other in (
+              ("", "causes", SPARSE, MULTI_TASK),
+              (", topics of beta 0.02", "denser", *DENSE[:2]),
+          )),
         ratio(multi, "parallel", SPEED_OF_MULTI_TASK),
         ratio(sparse, "sequential", SPEED_OF_SPARSE),
         ratio(sparse, "parallel", SPEED_OF_SPARSE),

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 import bnp_models as bnp
 from bnp_models.data.readers import read_npz
+from transfer.settings import BY_MIXING
 
 __all__ = [
     "INTEREST", "NEWSGROUPS", "NIPS", "SECTIONS", "Problem", "continuum", "made_up", "newsgroups",
@@ -22,8 +23,8 @@ __all__ = [
 NEWSGROUPS, NIPS = "news20_comp.npz", "nips12.npz"
 SECTIONS = ("CNP", "NS", "LT", "AA", "AP")
 INTEREST = {
-    "continuum": "interest", "tasks": "interest", "newsgroups": "comp.sys.ibm.pc.hardware",
-    "nips": "AA",
+    **dict.fromkeys((*BY_MIXING, "tasks"), "interest"),
+    "newsgroups": "comp.sys.ibm.pc.hardware", "nips": "AA",
 }  # fmt: skip
 """The task of interest of each part of the study."""
 

@@ -11,16 +11,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpyro.distributions as dist
+from jaxtyping import Float
 from study.chains import tokens_per_second
 from study.compiling import compiled_seconds
-from study.scores import about_fits
+from study.scores import about_fits, draws_of
 
 import bnp_models as bnp
-from transfer.settings import ALONE, MULTI_TASK, SPARSE, TAYLOR, Fits, Settings
+from bnp_models.posterior.mixtures import one_by_one
+from transfer.data import Problem
+from transfer.settings import (
+    ALONE,
+    CHANGES,
+    MULTI_TASK,
+    SPARSE,
+    TAYLOR,
+    TEXT,
+    WEAK,
+    Fits,
+    Settings,
+)
 
 __all__ = [
-    "METHODS", "SCORES", "Law", "fit_and_score", "law_of", "model_of", "scored", "sharing_of",
-    "speeds", "timed_model",
+    "METHODS", "SCORES", "Law", "fit_and_score", "law_of", "model_of", "recovery_of", "scored",
+    "sharing_of", "speeds", "timed_model",
 ]  # fmt: skip
 
 COMPLETION, EMPIRICAL = "document_completion", "empirical_likelihood"
@@ -42,7 +55,7 @@ class Law(NamedTuple):
 
 def law_of(part: str) -> Law:
     """Return the hyperparameters of a part of the study, as the paper has them."""
-    return Law(5e-5, 0.01) if part in ("continuum", "tasks") else Law(0.5, 1e-4)
+    return Law(0.5, 1e-4) if part in TEXT else Law(5e-5, 0.01)
 
 
 # Teh, Jordan, Beal and Blei (2006), whom the paper follows for the HDP; shape and rate
@@ -70,6 +83,7 @@ class Method(NamedTuple):
     hyperparameters: Callable[[Law], dict[str, Any]]
     options: Mapping[str, Any] = {}
     alone: bool = False  # fitted to the task of interest, without the other tasks
+    changed: Mapping[str, Any] = {}  # hyperparameters that are not the paper's
 
 
 METHODS = {
@@ -78,12 +92,14 @@ METHODS = {
     MULTI_TASK: Method("MultiTaskHDPLDA", _multi_task),
     ALONE: Method("HDPLDA", _hdp, alone=True),
 }
+METHODS |= {name: METHODS[of]._replace(changed=changed) for name, (of, changed) in CHANGES.items()}
 
 
 def model_of(name: str, law: Law, max_topics: int) -> Any:
     """Configure the model of a method."""
     method = METHODS[name]
-    return getattr(bnp, method.model)(**method.hyperparameters(law), max_topics=max_topics)
+    values = {**method.hyperparameters(law), **method.changed}
+    return getattr(bnp, method.model)(**values, max_topics=max_topics)
 
 
 def timed_model(name: str, beta: float, max_topics: int) -> Any:
@@ -106,15 +122,15 @@ def own_documents(corpus: bnp.Corpus, interest: str) -> Any:
 
 
 def fit_and_score(
-    documents: tuple[Any, Any], method: str, *, part: str, interest: str, fits: Fits, seed: int,
-    empirical_draws: int, start: int | None = None,
+    documents: Problem | tuple[Any, Any], method: str, *, part: str, interest: str, fits: Fits,
+    seed: int, empirical_draws: int, start: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Fit a method and score new documents of the task of interest.
 
     Parameters
     ----------
     documents
-        Those to fit, of all tasks, and new ones of the task of interest.
+        Those to fit, of all tasks, and new ones of the task of interest; then the truth, if known.
     method
         One of `METHODS`.
     part
@@ -130,8 +146,9 @@ def fit_and_score(
     start
         Topics at the start of the chains; None: the default.
     """
-    train, test = documents
-    slots = fits.hdp_topics if method == MULTI_TASK else fits.max_topics
+    train, test, *truth = documents
+    multi_task = METHODS[method].model == METHODS[MULTI_TASK].model
+    slots = fits.hdp_topics if multi_task else fits.max_topics
     model = model_of(method, law_of(part), slots)
     options = {"schedule": SCHEDULE, **METHODS[method].options}
     options |= {} if start is None else {"init_topics": start}
@@ -158,6 +175,7 @@ def fit_and_score(
         "train_tokens": corpus.num_tokens,
         "compiled": compiled > 0,
         "score_seconds": time.perf_counter() - clock,
+        **({"recovery": recovery_of(found, *truth)} if truth else {}),
         **({"sharing": sharing_of(found)} if part == "nips" and not METHODS[method].alone else {}),
         "summary": f"{said}; {float(used.mean()):.0f} topics",
     }
@@ -176,13 +194,36 @@ def scored(
     else:
         score = found.document_completion(test, split_seed=seed, seed=seed)
         more = {}
-    per_chain = np.asarray(score.chain_log_prob).sum(axis=1) / score.num_tokens
     return {
         "log_prob": float(score.log_prob),
         **more,
         "num_tokens": int(score.num_tokens),
         "error_docs": None if np.isnan(score.error_docs) else float(score.error_docs),
-        "chain_log_prob": np.round(per_chain, 5).tolist(),
+        "draws": draws_of(score, len(score.chain_log_prob)),
+    }
+
+
+def recovery_of(
+    found: bnp.TopicFit, phi: Float[np.ndarray, "K V"], counts: Float[np.ndarray, "C K"]
+) -> dict[str, Any]:
+    """Say how well the planted topics of the task of interest, the first one, are found.
+
+    Of each planted topic: its `share` of the task, and its likeness with the topic of a state that
+    is most like it (Bhattacharyya coefficient, 1: the same), averaged over states. `draws` has the
+    mean likeness of those with a share below `WEAK` in each state, chains by states.
+    """
+    share = counts[0] / counts[0].sum()
+    planted = np.flatnonzero(share)
+    root = np.sqrt(phi[planted])
+    alike = np.array([
+        (root @ np.sqrt(state.phi[0, 0])).max(axis=1) for state in one_by_one(found.mixtures)
+    ])  # fmt: skip
+    weak = share[planted] < WEAK
+    draws = alike[:, weak].mean(axis=1) if weak.any() else np.zeros(0)
+    return {
+        "share": np.round(share[planted], 3).tolist(),
+        "likeness": np.round(alike.mean(axis=0), 3).tolist(),
+        "draws": np.round(draws, 3).reshape(found.posterior.sizes["chain"], -1).tolist(),
     }
 
 

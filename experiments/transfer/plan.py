@@ -10,7 +10,7 @@ from study.cells import Cell, from_topics, later
 
 import bnp_models as bnp
 from transfer import data, measures
-from transfer.settings import ALONE, TIMED, Settings
+from transfer.settings import TIMED, Settings
 
 __all__ = ["prepare"]
 
@@ -26,12 +26,11 @@ def cells(s: Settings, folder: str | None) -> Iterator[Cell]:
     """Return all cells, in the order in which they are measured."""
 
     @cache
-    def problem(mixing: float, num_tasks: int, number: int) -> tuple[bnp.Corpus, bnp.Corpus]:
-        made = data.continuum(
+    def problem(mixing: float, num_tasks: int, number: int) -> data.Problem:
+        return data.continuum(
             mixing, s.seed + number, num_tasks=num_tasks, num_interest=s.num_interest,
             num_test=s.num_test,
         )  # fmt: skip
-        return made.train, made.test
 
     @cache
     def text(part: str) -> bnp.Corpus:
@@ -48,37 +47,42 @@ def cells(s: Settings, folder: str | None) -> Iterator[Cell]:
     def timed() -> bnp.Corpus:
         return data.nips(folder, s.speed_words) if folder else text("nips")
 
-    for number, u in itertools.product(range(s.problems), s.mixings):
-        again = u == s.start_mixing and number < s.start_splits
+    made_up = [
+        (number, part, u)
+        for part, mixings, problems in (
+            ("causes", s.cause_mixings, s.problems),
+            ("denser", s.dense_mixings, s.dense_problems),
+            ("continuum", s.mixings, s.problems),
+        )
+        for number, u in itertools.product(range(problems), mixings)
+    ]
+    for number, part, u in made_up:
         about, both = {"mixing": u, "tasks": s.num_tasks}, partial(problem, u, s.num_tasks, number)
-        yield from _fits(s, "continuum", about, both, number, again)
+        yield from _fits(s, part, about, both, number)
     for number, tasks, u in itertools.product(
         range(s.problems), s.numbers_of_tasks, s.task_mixings
     ):
         both = partial(problem, u, tasks, number)
-        yield from _fits(s, "tasks", {"mixing": u, "tasks": tasks}, both, number, False)
+        yield from _fits(s, "tasks", {"mixing": u, "tasks": tasks}, both, number)
     for part, sizes, folds in (
         ("newsgroups", s.newsgroups_sizes, s.newsgroups_folds),
         ("nips", s.nips_sizes, s.nips_folds),
     ):
         for fold, size in itertools.product(range(folds), sizes):
-            again = size == s.table_size and fold < s.start_splits
             about, both = {"documents_of_interest": size}, partial(fold_of, part, size, fold)
-            yield from _fits(s, part, about, both, fold, again)
+            yield from _fits(s, part, about, both, fold)
     speeds = later(measures.speeds, timed, TIMED, s=s)
     yield Cell("speed", "rates", speeds, "nips12", chain_seed=s.seed)
 
 
 def _fits(
     s: Settings, part: str, about: Mapping[str, Any],
-    both: Callable[[], tuple[bnp.Corpus, bnp.Corpus]], split: int, again: bool,
+    both: Callable[[], data.Problem | tuple[bnp.Corpus, bnp.Corpus]], split: int,
 ) -> Iterator[Cell]:  # fmt: skip
-    """Return the cells of all methods on the same documents, perhaps from two starts."""
+    """Return the cells of all methods on the same documents; two starts in the first splits."""
     fits, seed = getattr(s, part), s.seed + split
-    for start in (None, s.start) if again else (None,):
+    for start in (None, s.start) if split < s.start_splits else (None,):
         for method in fits.methods:
-            if start is not None and method == ALONE:
-                continue
             call = later(
                 measures.fit_and_score, both, method, part=part, interest=data.INTEREST[part],
                 fits=fits, seed=seed, empirical_draws=s.empirical_draws, start=start,

@@ -1,5 +1,6 @@
 """Tables and pictures of the study of transfer."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,30 @@ from study.frames import DataFrame, frame, grouped
 from study.gaps import paired_rows, usual
 from study.report import Table, head, rates, write_report
 
-from transfer.claims import PLACE, judged, scores_of
-from transfer.settings import ALL, ALONE, MULTI_TASK, SPARSE, TAYLOR, TEXT
+from transfer.claims import PLACE, gap_of, judged, recovery_of, scores_of
+from transfer.settings import (
+    ALL,
+    ALONE,
+    BY_MIXING,
+    CHANGES,
+    DENSE,
+    MULTI_TASK,
+    SPARSE,
+    TAYLOR,
+    TEXT,
+    WEAK,
+)
 
 __all__ = ["report"]
 
 SCORES = {"empirical_likelihood": "empirical likelihood", "document_completion": "completion"}
 """The paper's score, and the better estimate."""
+COMPLETION = "document_completion"
 COLOURS: dict[str, str] = dict(zip((SPARSE, MULTI_TASK, ALONE, TAYLOR), PALETTE, strict=False))
-PLACES = ("continuum", "tasks", *TEXT)
+COLOURS |= dict(zip(DENSE, PALETTE, strict=False))
+PLACES = ("denser", "continuum", "tasks", *TEXT)
 PAIRS = ((SPARSE, MULTI_TASK), (SPARSE, TAYLOR), (TAYLOR, MULTI_TASK), (SPARSE, ALONE),
-         (MULTI_TASK, ALONE))  # fmt: skip
+         (MULTI_TASK, ALONE), *itertools.combinations(DENSE, 2))  # fmt: skip
 Run = dict[str, Any]
 
 
@@ -44,6 +58,11 @@ def report(run: Run, output: Path) -> str:
         Table("Claims, decided by the empirical likelihood", "claims", judged(run, first, True)),
         Table("Claims, decided by document completion", "claims_by_completion",
               judged(run, second, False)),
+        Table("Causes", "causes", _causes(run),
+              "What changes where one of the paper's values does, or two: document completion, and "
+              "its difference to the sparse model as the paper has it, on the same problems. "
+              "Likeness: how like the planted topics of the task of interest are to what is found "
+              f"(0 to 1), for those with a share of at least {WEAK:g}, and for the weaker ones."),
         Table("Scores", "scores", _scores(run),
               "Means over problems or folds; sd is the standard deviation over them."),
         Table("Paired differences", "differences", _differences(run),
@@ -67,13 +86,33 @@ def _placed(table: DataFrame, run: Run) -> DataFrame:
     return table.assign(documents_of_interest=number.where(is_text))
 
 
-def _scores(run: Run) -> DataFrame:
+def _causes(run: Run) -> DataFrame:
+    """Return a row for each method of the part "causes"."""
+    rows = []
+    for method in (*ALL, *CHANGES):
+        found = usual(scores_of(run, COMPLETION, "causes", method))
+        gap = gap_of(run, COMPLETION, "causes", method, SPARSE)
+        if gap is not None:
+            fits = of_part(run, "causes", method=method, start=None)
+            topics = usual(recovery_of(run, "causes", method))
+            rows.append({
+                "method": method, "nats_per_token": found["value"].mean(),
+                "topics": np.mean([r["topics"] for r in fits]), "difference": gap.value,
+                "standard_error": gap.error, "number": gap.splits,
+                **{f"likeness_of_{name}": topics[name].mean() for name in ("strong", "weak")},
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _scores(run: Run) -> DataFrame | list[Run]:
     rows = [
         {**row, "part": part, "score": score} for part in PLACES for score in SCORES
         for row in usual(scores_of(run, score, part)).to_dict("records")
     ]  # fmt: skip
+    if not rows:  # of the part "causes" alone
+        return rows
     table = pd.DataFrame(rows)
-    for name, order in {"part": PLACES, "method": ALL, "score": SCORES}.items():
+    for name, order in {"part": PLACES, "method": (*ALL, *CHANGES), "score": SCORES}.items():
         table[name] = pd.Categorical(table[name], [*order])
     groups = table.groupby(["part", "method", "score", *PLACE], observed=True)
     return _placed(
@@ -84,12 +123,14 @@ def _scores(run: Run) -> DataFrame:
     ).rename(columns={"fits": "number"})  # fmt: skip
 
 
-def _differences(run: Run) -> DataFrame:
+def _differences(run: Run) -> DataFrame | list[Run]:
     rows = [
         {**row, "part": part, "method": one, "less": other, "score": score}
         for part in PLACES for one, other in PAIRS for score in SCORES
         for row in _pairs(run, score, part, one, other).to_dict("records")
     ]  # fmt: skip
+    if not rows:
+        return rows
     groups = grouped(pd.DataFrame(rows), "part", *PLACE, "method", "less", "score")["value"]
     table = groups.agg(difference="mean", standard_error="sem", fits="size")
     return _placed(table, run).rename(columns={"fits": "number"})
@@ -103,7 +144,7 @@ def _pairs(run: Run, score: str, part: str, one: str, other: str) -> DataFrame:
 
 
 def _fits(run: Run) -> DataFrame:
-    """Summarise what was fitted: topics, convergence, seconds, compilations."""
+    """Summarise what was fitted: topics, convergence, seconds, compilations; all but causes."""
     about = ("part", "tasks_or_documents", "method", "start")
     rows = [
         {
@@ -147,13 +188,17 @@ def _shared(run: Run) -> list[Run]:
 def _panels(run: Run, score: str) -> list[Panel]:
     """Draw the paper's figures, and beside each the paired differences."""
     made = []
-    figures = [("continuum", None, "Figure 5: ten tasks")]
+    figures = [
+        ("continuum", None, "Figure 5: ten tasks"),
+        ("denser", None, "Figure 5 with topics of beta 0.02"),
+    ]
     mixings = run["settings"]["task_mixings"]
     figures += [("tasks", u, f"Figure {6 + n}: u = {u:g}") for n, u in enumerate(mixings)]
     figures += [("newsgroups", None, "Figure 9: newsgroups"), ("nips", None, "Figure 10: NIPS")]
-    axis = {"continuum": "mixing coefficient u", "tasks": "number of tasks"}
+    axis = dict.fromkeys(BY_MIXING, ("mixing coefficient u", "mixing"))
+    axis |= {"tasks": ("number of tasks", "number")}
     for part, mixing, title in figures:
-        where, x = axis.get(part, "documents in the task of interest"), PLACE[part != "continuum"]
+        where, x = axis.get(part, ("documents in the task of interest", "number"))
 
         def along(rows: DataFrame, u: float | None = mixing) -> DataFrame:
             return rows if u is None else rows[rows["mixing"] == u]
@@ -164,7 +209,7 @@ def _panels(run: Run, score: str) -> list[Panel]:
         ]  # fmt: skip
         less = [
             banded(f"{one} less {other}", rows, x, colour=COLOURS[one])
-            for one, other in ((SPARSE, MULTI_TASK), (TAYLOR, MULTI_TASK))
+            for one, other in ((SPARSE, MULTI_TASK), (TAYLOR, MULTI_TASK), DENSE[:2])
             if len(rows := along(_pairs(run, score, part, one, other)))
         ]  # fmt: skip
         label = f"{SCORES[score]}, nats per token"

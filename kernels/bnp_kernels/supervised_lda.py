@@ -10,14 +10,16 @@ $$\Big[ \tfrac{\Gamma(y_d + r)}{\Gamma(r)\,y_d!}
 Two exact sweeps of one posterior $p(z, \eta, r, \alpha, \beta \mid w, y)$, as in `lda`:
 "sequential", with topics and documents integrated out, and "parallel", which draws the topics
 first. Both draw the topic of a token from the likelihood of the label itself; Pólya-Gamma variables
-appear in the draw of $\eta$ alone (`processes/label_regression.py`).
+appear in the draw of $\eta$ alone (`processes/label_regression.py`). The sampler "augmented" draws
+the topics given these variables, too: algorithm 1 of the paper, eq. 9.
 
 Zhu, Zheng and Zhang, Improved Bayesian logistic supervised topic models with data augmentation,
-ACL 2013, section 3. Their eq. 9 draws the topics given the Pólya-Gamma variables instead.
+ACL 2013, section 3.
 Sizes: T tokens, D documents with at least one token each, V words, K topics. Counts are int32, log
 densities in nats.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -26,6 +28,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Key
 
 from bnp_kernels.numerics.densities import log_dirichlet_multinomial, log_rising
+from bnp_kernels.numerics.linear import product
 from bnp_kernels.numerics.sums import sum_pairwise
 from bnp_kernels.processes import dirichlet_topics, label_regression, labelled_topics
 from bnp_kernels.processes.label_regression import Trials
@@ -44,6 +47,7 @@ __all__ = [
     "init",
     "label_mean",
     "log_joint",
+    "log_label_given_weight",
     "log_prior",
     "step",
     "tilt",
@@ -139,6 +143,21 @@ def tilt(state: SupervisedLDAState, data: Tokens) -> tuple[Tilt, tuple[Float[Arr
     return label_regression.log_label_of_token, of_docs
 
 
+def log_label_given_weight(
+    n_d: Float[Array, " K"],
+    of_doc: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]],
+    eta: Array,
+) -> Float[Array, " K"]:
+    r"""Return $\kappa_d \omega - \lambda_d \omega^2 / 2$ for each topic of a token; a `lanes.Tilt`.
+
+    `of_doc` are $\kappa_d$, $\lambda_d$ and the length of the document, which includes the token.
+    Zhu et al., eq. 9, without the terms that do not depend on the topic.
+    """
+    linear, weight, length = of_doc
+    score = label_regression.scores_of_token(n_d, length, eta)
+    return product(score, linear - product(weight, score) / 2)
+
+
 def step(
     rng_key: Key[Array, ""],
     state: SupervisedLDAState,
@@ -167,10 +186,17 @@ def step(
     Then the concentrations, the dispersion of counts and $\eta$ are drawn, each given all others.
     By the sampler "polya-gamma", $\lambda$ is drawn anew and $\eta$ given it; nothing else is drawn
     given this $\lambda$, so it may be integrated out elsewhere. The sampler "elliptical" needs no
-    $\lambda$. `power` is that of annealed sweeps, see `run_scheduled_sweep`.
+    $\lambda$. By "augmented", $\lambda$ and $\eta$ are drawn first, then the topics given both.
+    `power` is that of annealed sweeps, see `run_scheduled_sweep`.
     """
     key_z, key_rest, key_dispersion, key_eta = bits.split(rng_key, 4)
-    known = labelled_topics.sweeps(tilt)
+    old, tilt_of = state.z, tilt
+    if sampler == "augmented":
+        score = label_regression.scores(state.doc_topic, data.doc_length, state.eta)
+        eta, weight = _draw_eta_given_weights(key_eta, state, data, score)
+        state = state._replace(eta=eta)
+        tilt_of = partial(_tilt_given, weight)
+    known = labelled_topics.sweeps(tilt_of)
     new = run_scheduled_sweep(known, sweeps, turn, key_z, state, data, power=power)
     alpha, beta = dirichlet_topics.resample_concentrations(
         key_rest, new.doc_topic, data.doc_length, new.word_topic, new.topic, new.alpha, new.beta,
@@ -181,23 +207,36 @@ def step(
     if priors.dispersion is not None:
         dispersion = _draw_dispersion(key_dispersion, new, data, score, priors.dispersion)
         new = new._replace(dispersion=dispersion)
-    draw_eta = {"polya-gamma": _draw_eta_given_weights, "elliptical": _draw_eta_on_ellipse}
-    new = new._replace(eta=draw_eta[sampler](key_eta, new, data, score))
-    return new, SupervisedLDAInfo(num_moved=data.shards.total((new.z != state.z).sum()))
+    if sampler == "polya-gamma":
+        eta, _ = _draw_eta_given_weights(key_eta, new, data, score)
+        new = new._replace(eta=eta)
+    elif sampler == "elliptical":
+        new = new._replace(eta=_draw_eta_on_ellipse(key_eta, new, data, score))
+    return new, SupervisedLDAInfo(num_moved=data.shards.total((new.z != old).sum()))
+
+
+def _tilt_given(
+    weight: Float[Array, " D"], state: SupervisedLDAState, data: Tokens
+) -> tuple[Tilt, tuple[Float[Array, " D"], ...]]:
+    """Return `tilt` given the Pólya-Gamma variables of the documents."""
+    labels = trials(state, data)
+    linear = (labels.success - labels.failure) / 2
+    return log_label_given_weight, (linear, weight, data.doc_length.astype(state.eta.dtype))
 
 
 def _draw_eta_given_weights(
     rng_key: Key[Array, ""], state: SupervisedLDAState, data: Tokens, score: Float[Array, " D"]
-) -> Float[Array, " K"]:
-    """Draw the Pólya-Gamma variable of every document, then eta given them."""
+) -> tuple[Float[Array, " K"], Float[Array, " D"]]:
+    """Draw the Pólya-Gamma variable of every document, then eta given them; return eta and them."""
     key_weight, key_eta = bits.split(rng_key)
     labels = trials(state, data)
     shards = data.shards
     weight = label_regression.draw_polya_gamma_weights(key_weight, score, labels, shards)
     linear = (labels.success - labels.failure) / 2
-    return label_regression.draw_normal(
+    eta = label_regression.draw_normal(
         key_eta, state.doc_topic, data.doc_length, weight, linear, state.eta_variance, shards
     )
+    return eta, weight
 
 
 def _draw_eta_on_ellipse(

@@ -24,6 +24,12 @@ def findings(load):
     return load("author_topic.claims")
 
 
+@pytest.fixture
+def ruled(load):
+    """The rule that every finding is asked."""
+    return load("study.claims").ruled
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_no_time")
 def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
@@ -41,6 +47,7 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
         for score in fits[name]["scores"].values():
             assert 1 < score["perplexity"] < 40
             assert len(score["doc_log_prob"]) == len(fits["unigram"]["doc_tokens"]) == 8
+            assert np.shape(score["draws"]) == (2, 2)
     text = output.with_suffix(".md").read_text()
     for head in ("Claims", "Perplexity of second halves", "Perplexity by words seen", "Conv"):
         assert f"## {head}" in text
@@ -75,14 +82,18 @@ def test_plan_has_whole_splits(load, monkeypatch, capsys, tmp_path):
     assert more.count("split_seed=") == 5 * per_split + others
 
 
-def score(gains, single=None):
-    """Return a score of 60 documents, `gains` nats per token above a level of -7."""
+def score(gains, single=None, draws=None):
+    """Return a score of 60 documents, `gains` nats per token above a level of -7.
+
+    `single` has what it is in a single state, and `draws` how states differ from their mean.
+    """
     docs = np.multiply(TOKENS, np.asarray(gains) - 7.0)
     single = docs if single is None else np.multiply(TOKENS, np.asarray(single) - 7.0)
     perplexity = math.exp(-docs.sum() / np.sum(TOKENS))
     return {
         "perplexity": perplexity, "doc_log_prob": docs.tolist(),
         "single_doc_log_prob": single.tolist(),
+        **({} if draws is None else {"draws": (draws + single.sum() / np.sum(TOKENS)).tolist()}),
     }  # fmt: skip
 
 
@@ -100,20 +111,26 @@ class Made:
                 **score(self.level[n] - 0.7),
             })  # fmt: skip
 
-    def fit(self, method, asked, gain, *, splits=None, rhat=1.01, topics=None, more=(), **about):
-        """Add fits; `gain` is a number, or one for each number of words seen."""
+    def fit(self, method, asked, gain, *, splits=None, topics=None, kept=True, **about):
+        """Add fits; `gain` is a number, or one for each number of words seen.
+
+        Two chains have states, which differ a little, and a peer has one; see `kept`.
+        """
+        peer = method in (GENSIM, TOMOTOPY)
         known = "authors" if method in (ATM, NP, GENSIM) else "all"
         gains = gain if isinstance(gain, dict) else {known: gain}
         for n in self.splits if splits is None else splits:
             noise = self.level[n] + 0.01 * self.rng.normal(size=len(TOKENS))
             # one state is a tenth of a nat worse than an average of states
-            scores = {seen: score(noise + x, noise + x - 0.1) for seen, x in gains.items()}
+            states = np.zeros((1, 1)) if peer else 0.01 * self.rng.normal(size=(2, 200))
+            scores = {seen: score(noise + x, noise + x - 0.1, states if kept else None)
+                      for seen, x in gains.items()}  # fmt: skip
             self.cells.append({
-                "part": "peers" if method in (GENSIM, TOMOTOPY) else "fit", "method": method,
+                "part": "peers" if peer else "fit", "method": method,
                 "topics_asked": asked, "split_seed": n, "scores": scores,
-                "topics": float(topics or asked), "convergence": [{"rhat": rhat}, {"rhat": None}],
+                "topics": float(topics or asked), "convergence": [{"rhat": 1.01}, {"rhat": None}],
                 "perplexity": scores[list(scores)[-1]]["perplexity"], "seconds": 8.0 + n,
-                "session": 0, **about, **dict(more),
+                "session": 0, **about,
             })  # fmt: skip
         return self
 
@@ -162,12 +179,16 @@ class TestInferredTopics:
         assert found.verdict == "not decided"
         assert "run at least two splits" in found.why
 
-    def test_starts_have_to_agree_in_score(self, findings):
-        found = findings.near(finite(Made()).inferred(HDP, 0.2, other=None).run, HDP, LDA)
-        assert found.verdict == "not decided"
-        assert "fit HDPLDA from another start" in found.why
-        found = findings.near(finite(Made()).inferred(HDP, 0.2, other=-0.1).run, HDP, LDA)
-        assert found.verdict == "not converged"
+    def test_a_finite_model_has_one_start(self, findings, ruled):
+        for kept in (True, False):
+            made = finite(Made(), kept=kept).inferred(HDP, 0.2, kept=kept)
+            assert ruled(findings.near(made.run, HDP, LDA)).verdict == "not converged"
+        # what lies between two numbers of topics has chains if both have
+        made = Made().fit(ATM, 100, 0.0).fit(ATM, 400, 0.2).inferred(NP, 0.2, other=None)
+        (quantity,) = findings.same_size(made.run, NP, ATM).chains
+        # half-way there is 0.1, and 0.01 nats of states and of documents
+        assert quantity[""].shape == (2, 200)
+        assert quantity[""].mean() == pytest.approx(-0.1, abs=0.01)
 
     def test_more_topics_than_were_tried_may_be_better(self, findings):
         made = finite(Made(), gains=(0.0, 0.1, 0.2)).inferred(HDP, 0.2)
@@ -201,20 +222,20 @@ class TestInferredTopics:
         alone = finite(Made()).inferred(HDP, 0.2)
         assert findings.alpha_per_topic(alone.run, HDP, LDA).verdict == "not run"
 
-    def test_the_number_of_topics(self, findings):
-        def found(topics, rhat=1.01, other=True):
+    def test_the_number_of_topics(self, findings, ruled):
+        def found(topics, other=True):
             made = Made()
             few = list(made.splits)[:2]
             for n in made.splits:
-                made.fit(NP, "inferred", 0.0, splits=[n], topics=200 + n, start=USUAL, rhat=rhat)
+                made.fit(NP, "inferred", 0.0, splits=[n], topics=200 + n, start=USUAL)
             for n in few if other else ():
-                made.fit(NP, "inferred", 0.0, splits=[n], topics=topics + n, start=OTHER, rhat=rhat)
+                made.fit(NP, "inferred", 0.0, splits=[n], topics=topics + n, start=OTHER)
             return findings.number_of_topics(made.run)
 
         assert found(201).verdict == "holds"
         assert found(201).found.startswith("201 ± 1 topics from 100 topics; 202 ± 0 topics from 10")
         assert found(150).verdict == "does not hold"
-        assert found(201, rhat=2.0).verdict == "not converged"
+        assert ruled(found(201)).verdict == "not converged"  # numbers are kept as means over draws
         assert found(201, other=False).verdict == "not decided"
 
 
@@ -275,8 +296,11 @@ class TestPeers:
     )  # fmt: skip
     def test_averages_and_single_states(self, findings, gain, average, single):
         run = self.made(gain, 0.0).run
-        assert findings.gensim_with_every_k(run, single=False).verdict == average
-        assert findings.gensim_with_every_k(run, single=True).verdict == single
+        for one, verdict in ((False, average), (True, single)):
+            found = findings.gensim_with_every_k(run, single=one)
+            assert found.verdict == verdict
+            # all K have to be better, and one that is worse decides alone
+            assert len(found.chains) == (2 if verdict == "holds" else 1)
         assert findings.gensim_with_every_k(Made().run, single=True).verdict == "not run"
 
     def curves(self, gain, seconds):
@@ -293,11 +317,12 @@ class TestPeers:
             })  # fmt: skip
         return made.run
 
-    def test_one_chain_on_the_clock(self, findings):
-        assert findings.one_state_after_seconds(self.curves(0.2, 1.0)).verdict == "holds"
-        assert findings.one_state_after_seconds(self.curves(-0.2, 1.0)).verdict == "does not hold"
+    def test_one_chain_on_the_clock(self, findings, ruled):
+        for gain, verdict in ((0.2, "holds"), (-0.2, "does not hold")):
+            found = findings.one_state_after_seconds(self.curves(gain, 1.0))
+            assert ruled(found).verdict == verdict
         assert findings.one_state_after_seconds(self.made(0.0, 0.0).run).verdict == "not run"
-        found = findings.sooner(self.curves(0.2, 1.0))
+        found = ruled(findings.sooner(self.curves(0.2, 1.0)))
         assert found.verdict == "holds"
         assert "1.0 s against 8.0" in found.found
         assert findings.sooner(self.curves(0.2, 90.0)).verdict == "does not hold"
@@ -315,21 +340,20 @@ class TestPeers:
             assert ("run longer curves" in found.why) == (verdict == "not decided")
 
     @pytest.mark.parametrize(("gain", "verdict"), [(0.4, "holds"), (0.0, "does not hold")])
-    def test_one_state_of_each_hdp(self, findings, gain, verdict):
-        made = Made().inferred(HDP, gain)
-        made.fit(TOMOTOPY, "inferred", 0.2, topics=90, start=USUAL)
-        made.fit(TOMOTOPY, "inferred", 0.1, topics=5, start="from 2 topics")
-        found = findings.tomotopy(made.run)
-        assert found.verdict == verdict
-        assert "200 ± 0 topics against 90 ± 0 from 100 topics" in found.found
+    def test_one_state_of_each_hdp(self, findings, ruled, gain, verdict):
+        def found(**about):
+            made = Made().inferred(HDP, gain, **about)
+            made.fit(TOMOTOPY, "inferred", 0.2, topics=90, start=USUAL)
+            made.fit(TOMOTOPY, "inferred", 0.1, topics=5, start="from 2 topics")
+            return ruled(findings.tomotopy(made.run))
+
+        assert found().verdict == verdict
+        assert "200 ± 0 topics against 90 ± 0 from 100 topics" in found().found
         assert findings.tomotopy(Made().inferred(HDP, 0.0).run).verdict == "not run"
-
-
-def test_convergence(findings):
-    run = Made().fit(LDA, 100, 0.0).fit(ATM, 100, 0.0, rhat=1.2).run
-    assert findings.converged(run).verdict == "does not hold"
-    assert "1.20 (AuthorTopicModel, K=100)" in findings.converged(run).found
-    assert findings.converged(Made().fit(LDA, 100, 0.0).run).verdict == "holds"
+        for lacking, said in (({"kept": False}, "was not kept"), ({"other": -0.1}, "R-hat of"),
+                              ({"other": None}, "not two chains from each of two")):  # fmt: skip
+            assert found(**lacking).verdict == "not converged"
+            assert said in found(**lacking).why
 
 
 def full_run():

@@ -28,6 +28,12 @@ def claims(load):
     return load("differential.claims")
 
 
+@pytest.fixture
+def ruled(load):
+    """The rule that every finding is asked."""
+    return load("study.claims").ruled
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_no_time")
 def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
@@ -37,8 +43,8 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
     results = json.loads(output.read_text())
     cells = list(results["cells"].values())
     assert {cell["part"] for cell in cells} == {
-        "perplexity-abstracts", "samplers", "discount", "classification", "planted", "digits",
-        "speed",
+        "perplexity-abstracts", "samplers", "discount", "hybrids", "classification", "sweeps",
+        "planted", "digits", "speed",
     }  # fmt: skip
     scored = [cell for cell in cells if cell["part"] == "perplexity-abstracts"]
     assert {cell["method"] for cell in scored} == {
@@ -51,11 +57,15 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
             assert 2 < score["perplexity"] < 100
             assert score.get("single_state_perplexity", np.inf) > score["perplexity"] - 1e-6
             assert ("doc_log_prob" in score) == (how == TOKENS)
+            if cell["method"] != "unigram":
+                assert np.shape(score["draws"]) == (1, 2)
+                assert np.mean(score["draws"]) < score["log_prob"] + 1e-4
     rows = read_csv(tmp_path / "differential_claims.csv")
     module = load("differential.claims")
     wanted = [c.claim for c in (*module.claims_by(TOKENS), *module.other_claims())]
     assert [row["claim"] for row in rows] == wanted
-    assert (tmp_path / "differential_digits.png").stat().st_size > 1000
+    for picture in ("digits", "arcs", "sweeps"):
+        assert (tmp_path / f"differential_{picture}.png").stat().st_size > 1000
     text = output.with_suffix(".md").read_text()
     for head in ("Claims", "Perplexity", "Accuracy", "Samplers", "Fits", "Tokens per second"):
         assert f"## {head}" in text
@@ -82,12 +92,12 @@ def test_plan(load, monkeypatch, capsys, tmp_path):
     options = ["--parts", "perplexity-abstracts", "--plan", "--output", str(tmp_path / "a.json")]
     assert study.main(options) == 0
     out = capsys.readouterr().out
-    # a unigram; four methods with every K, two with one K; four from another start, once
-    per_seed = 1 + 4 * len(settings.topics) + 2
-    assert out.startswith(f"{settings.seeds * per_seed + 4} of ")
+    # a unigram; all methods and WordNet, with every K, from two starts
+    per_seed = 1 + 2 * (len(settings.methods) + 1) * len(settings.topics)
+    assert out.startswith(f"{settings.seeds * per_seed} of ")
     assert "method=PYP, each group alone/topics=10" in out
     full = study.STUDY.settings["full"].perplexity
-    assert (full.num_warmup, full.num_samples, full.num_chains) == (2000, 100, 1)
+    assert (full.num_warmup, full.num_samples) == (2000, 100)
     assert study.STUDY.settings["full"].seeds == 6
 
 
@@ -116,9 +126,17 @@ class TestData:
         assert np.bincount(split.test.group).tolist() == [4, 4]
 
     def test_transform_without_order_takes_documents_for_windows(self, data):
-        corpus = bnp.Corpus.from_ids([[0, *[2] * 30, 1], [3, 3]], 4, groups=["a", "b"])
+        docs = [[0, *[2] * 30, 1], [3, 3, 3, 3]]
+        corpus = bnp.Corpus.from_ids(docs, 4, groups=["a", "b"])
+        few = corpus.select([1])
         near, whole = (
-            data.transform_of(data.Split(corpus, corpus, ordered), window=20, top=3).to_sparse()
+            data.transform_of(
+                data.Split(few, corpus, corpus, ordered),
+                "co",
+                window=20,
+                top=4,
+                association="log-likelihood",
+            ).to_sparse()
             for ordered in (True, False)
         )
         assert near[0, 1] == 0
@@ -219,9 +237,11 @@ class TestAlignment:
 
 
 def scored(method, seed, log_prob, topics=10, start=None, part="perplexity-blogs", docs=None,
-           **about):  # fmt: skip
-    """Return a record of a fit with given scores."""
+           draws=None, **about):  # fmt: skip
+    """Return a record of a fit with given scores; `draws` are added to the score."""
     scores = {how: {"log_prob": log_prob} for how in (TOKENS, "dictionary")}
+    for score in scores.values() if draws is not None else ():
+        score["draws"] = (log_prob + draws).tolist()
     if docs is not None:
         scores[TOKENS]["doc_log_prob"] = list(docs)
     record = {"part": part, "data": "blogs", "method": method, "split_seed": seed}
@@ -236,17 +256,26 @@ def run_of(*records):
 METHODS = (TI, TII, CCLDA, PYP, LDA)
 
 
-def blogs(levels, noise=0.002, seeds=3, starts=0.001):
-    """Return fits of methods whose scores differ by given amounts, on splits that differ more."""
+def states(rng):
+    """Return how states of two chains differ from their mean score."""
+    return 0.01 * rng.normal(size=(2, 200))
+
+
+def blogs(levels, noise=0.002, seeds=3, moved=(), starts=True, kept=True):
+    """Return fits of methods whose scores differ by given amounts, on splits that differ more.
+
+    `moved` says by how much methods are worse from another start.
+    """
     rng, records = np.random.default_rng(0), []
     for seed in range(seeds):
         split = -6 + 0.1 * rng.normal()
         for method, level in levels.items():
             for topics in (10, 50):
                 x = split + level + noise * rng.normal()
-                records.append(scored(method, seed, x, topics))
-                if seed == 0 and topics == 10 and starts is not None:
-                    records.append(scored(method, seed, x - starts, topics, "from 1 topic"))
+                for start in (None, "from 1 topic") if starts else (None,):
+                    worse = dict(moved).get(method, 0.0) if start else 0.0
+                    draws = states(rng) if kept else None
+                    records.append(scored(method, seed, x - worse, topics, start, draws=draws))
     return run_of(*records)
 
 
@@ -257,9 +286,10 @@ class TestClaims:
     def levels(self, **changed):
         return dict.fromkeys(METHODS, 0.0) | {TI: 0.1} | changed
 
-    def test_the_best_of_all(self, claims):
+    def test_the_best_of_all(self, claims, ruled):
         found = self.first(claims, blogs(self.levels()))
         assert found.verdict == "holds"
+        assert ruled(found).verdict == "holds"
         assert found.found.startswith("TII: +0.1")
         assert self.first(claims, blogs(self.levels()), "dictionary").verdict == "holds"
 
@@ -276,12 +306,27 @@ class TestClaims:
     def test_one_split_decides_nothing(self, claims):
         assert self.first(claims, blogs(self.levels(), seeds=1)).verdict == "not decided"
 
-    def test_starts(self, claims):
-        found = self.first(claims, blogs(self.levels(), starts=None))
-        assert found.verdict == "not decided"
-        assert "from another start" in found.why
-        found = self.first(claims, blogs(self.levels(), starts=0.08))
-        assert found.verdict == "not converged"
+    @pytest.mark.parametrize("gain", [0.1, -0.1])
+    def test_chains_have_to_agree(self, claims, ruled, gain):
+        def found(**about):
+            run = blogs(self.levels(ccLDA=-gain), **about)
+            return ruled(claims.pair(run, "blogs", TII, CCLDA, TOKENS))
+
+        assert found().verdict == ("holds" if gain > 0 else "does not hold")
+        assert found(moved={CCLDA: 0.08}).verdict == "not converged"
+        assert "not two chains from each of two starts" in found(starts=False).why
+        assert "was not kept" in found(kept=False).why
+        assert found(kept=False).verdict == "not converged"
+
+    def test_only_what_decides_has_to_agree(self, claims):
+        """One method that is better spoils a claim, whatever the chains of others do."""
+        run = blogs(self.levels(TII=0.2))
+        alone = claims.pair(run, "blogs", TI, TII, TOKENS)
+        found = self.first(claims, run)
+        assert found.margin == pytest.approx(abs(alone.margin))
+        assert len(found.chains) == 1
+        for start, quantity in alone.chains[0].items():
+            np.testing.assert_array_equal(found.chains[0][start], quantity)
 
     def test_a_method_that_was_not_measured(self, claims):
         levels = self.levels()
@@ -319,94 +364,141 @@ class TestClaims:
         assert 0.0058 <= min(errors)
         assert max(errors) < 0.025
 
-    def discounts(self, level, starts=0.0):
+    def discounts(self, level, moved=0.0):
+        """Return fits with two discounts; from another start the one of 0.7 is worse."""
         rng, records = np.random.default_rng(0), []
         for seed in range(3):
             for a, gain in ((0.0, 0.0), (0.7, level)):
                 x = -6 + gain + 0.002 * rng.normal()
-                about = {"part": "discount", "discount": a}
-                records.append(scored(TII, seed, x, **about))
-                if seed == 0:
-                    records.append(scored(TII, seed, x - starts, start="from 1 topic", **about))
+                for start in (None, "from 1 topic"):
+                    worse = moved if start and a else 0.0
+                    records.append(scored(TII, seed, x - worse, start=start, part="discount",
+                                          discount=a, draws=states(rng)))  # fmt: skip
         return run_of(*records)
 
-    def test_pitman_yor_against_dirichlet(self, claims):
+    def test_pitman_yor_against_dirichlet(self, claims, ruled):
         (ask,) = [c.ask for c in claims.claims_by(TOKENS)
                   if c.where == "figure 7a" and c.claim.startswith("Blogs")]  # fmt: skip
-        assert ask(self.discounts(0.1)).verdict == "holds"
-        assert ask(self.discounts(-0.1)).verdict == "does not hold"
-        assert ask(self.discounts(0.1, starts=0.09)).verdict == "not converged"
+        assert ruled(ask(self.discounts(0.1))).verdict == "holds"
+        assert ruled(ask(self.discounts(-0.1))).verdict == "does not hold"
+        assert ruled(ask(self.discounts(0.1, moved=0.09))).verdict == "not converged"
 
     def samplers(self, gain):
         rng, records = np.random.default_rng(0), []
         for name, more in (("table indicators", gain), ("seats (SS)", 0.0)):
             for seed in range(3):
-                for start in ("", "from 1 topic") if seed == 0 else ("",):
-                    path = [-7.0, -6.5, -6 + more + 0.0005 * rng.normal()]
+                late = -6 + more + 0.0005 * rng.normal(size=(2, 30, 2))
+                for start, end in zip((None, "from 1 topic"), late, strict=True):
                     records.append({
                         "part": "samplers", "data": "abstracts", "method": name, "discount": 0.7,
-                        "split_seed": seed, "sweeps": [1, 10, 100],
-                        "chain_log_prob": [[x, x] for x in path],
-                    } | ({"start": start} if start else {}))  # fmt: skip
+                        "split_seed": seed, "sweeps": [*range(1, 30), *range(30, 90, 2)],
+                        "chain_log_prob": [*[[-7.0, -7.0]] * 29, *end.tolist()],
+                        **({"start": start} if start else {}),
+                    })  # fmt: skip
         return run_of(*records)
 
-    def test_samplers(self, claims):
+    def test_samplers(self, claims, ruled):
         ask = {c.claim: c.ask for c in claims.other_claims() if "seats" in c.claim}
         better, same = ask.values()
-        assert better(self.samplers(0.05)).verdict == "holds"
+        # how fast chains mix is about sweeps; only one posterior is about draws
+        assert ruled(better(self.samplers(0.05))).verdict == "holds"
         assert same(self.samplers(0.05)).verdict == "does not hold"
-        assert better(self.samplers(-0.05)).verdict == "does not hold"
-        assert same(self.samplers(0.0)).verdict == "holds"
+        assert ruled(better(self.samplers(-0.05))).verdict == "does not hold"
+        assert ruled(same(self.samplers(0.0))).verdict == "holds"
+        one_start = {k: r for k, r in self.samplers(0.0)["cells"].items() if "start" not in r}
+        assert ruled(same({"cells": one_start})).verdict == "not converged"
 
-    def accuracy(self, load, shares, start=None):
+    def accuracy(self, load, shares):
         pack = load("study.scores").pack
         rng, records = np.random.default_rng(0), []
         for seed in range(3):
             for method, by_score in shares.items():
                 right = {score: rng.random(300) < share for score, share in by_score.items()}
-                for other in (None, "from 1 topic") if seed == 0 else (None,):
-                    record = {
-                        "part": "classification", "data": "blogs", "method": method,
-                        "split_seed": seed, "test_documents": 300,
-                        "accuracy": {name: float(x.mean()) for name, x in right.items()},
-                        "correct": {name: pack(x) for name, x in right.items()},
-                    }  # fmt: skip
-                    records.append(record | ({"start": other} if other else {}))
+                records.append({
+                    "part": "classification", "data": "blogs", "method": method,
+                    "split_seed": seed, "test_documents": 300,
+                    "accuracy": {name: float(x.mean()) for name, x in right.items()},
+                    "correct": {name: pack(x) for name, x in right.items()},
+                })  # fmt: skip
         return run_of(*records)
 
-    def test_accuracies(self, claims, load):
+    def test_accuracies(self, claims, load, ruled):
         run = self.accuracy(load, {
             TI: {"printed": 0.5, "corrected": 0.8}, TII: {"printed": 0.7, "corrected": 0.7},
             "linear SVM": {"corrected": 0.7},
         })  # fmt: skip
-        asked = {c.claim: c.ask(run).verdict for c in claims.other_claims()
-                 if c.claim.startswith("Blogs")}  # fmt: skip
+        found = {c.claim: c.ask(run) for c in claims.other_claims() if c.claim.startswith("Blogs")}
+        asked = {claim: of.verdict for claim, of in found.items()}
         assert asked["Blogs: TI is more accurate than linear SVM, printed score"] == "does not hold"
         assert asked["Blogs: TI is more accurate than linear SVM, corrected score"] == "holds"
         assert asked["Blogs: TI: the corrected score is more accurate than the printed one"] == (
             "holds"
         )
         assert asked["Blogs: TI is more accurate than RBF SVM, printed score"] == "not run"
+        claim = "Blogs: TII is more accurate than linear SVM, printed score"
+        assert found[claim].baseline == ""
+        # the accuracies of single states are not there
+        assert {ruled(of).verdict for of in found.values()} <= {
+            "not decided", "not converged", "not run",
+        }  # fmt: skip
 
-    def digits(self, shares, rhat=1.01):
+    def test_accuracies_by_chains(self, claims, load, ruled):
+        """The corrected score is kept state by state; an SVM has one accuracy."""
+        run, rng = run_of(), np.random.default_rng(0)
+        for start in (None, "from 1 topic"):
+            levels = {TI: {"corrected": 0.8}, "linear SVM": {"corrected": 0.5}}
+            for key, r in self.accuracy(load, levels)["cells"].items():
+                if r["method"] == TI:
+                    r |= {"worst_rhat": 1.0, "draws": 0.8 + 0.01 * rng.normal(size=(2, 50))}
+                    r |= {"start": start} if start else {}
+                elif start:
+                    continue
+                run["cells"][key, start] = r
+
+        def verdict():
+            both = (TI, "corrected"), ("linear SVM", "corrected")
+            return ruled(claims.accuracy(run, "blogs", *both)).verdict
+
+        assert verdict() == "holds"
+        for r in run["cells"].values():
+            if "start" in r:
+                r["draws"] = r["draws"] - 0.1
+        assert verdict() == "not converged"
+
+    def test_accuracies_by_sweeps(self, claims, ruled):
+        rng, sweeps = np.random.default_rng(0), np.arange(5, 201, 5)
+
+        def asked(change):
+            level = np.where(sweeps > 100, 0.7 + change, 0.7)
+            return ruled(claims.steady(run_of(*(
+                {"part": "sweeps", "data": "blogs", "method": TI, "sweeps": sweeps.tolist(),
+                 "draws": level + 0.005 * rng.normal(size=(2, len(sweeps))),
+                 **({"start": start} if start else {})}
+                for start in ("", "from 1 topic")
+            )), "blogs", TI)).verdict  # fmt: skip
+
+        assert asked(0.0) == "holds"
+        assert asked(0.1) == "does not hold"
+
+    def digits(self, shares):
         return run_of(*(
             {"part": "digits", "data": "digits", "method": TII, "split_seed": 0,
-             "worst_rhat": rhat,
              "chains": [{"names_class": share, "distance": [0.6, 0.1, 0.1]} for share in shares],
              **({"start": start} if start else {})}
             for start in ("", "from 1 topic")
         ))  # fmt: skip
 
-    def test_digits(self, claims):
+    def test_digits(self, claims, ruled):
         one, far = [c.ask for c in claims.other_claims() if c.claim.startswith("Digits")]
         good, bad = [0.9, 0.1, 0.0], [0.9, 0.9, 0.0]
         assert one(self.digits([good, good])).verdict == "holds"
         assert far(self.digits([good, good])).verdict == "holds"
         assert one(self.digits([bad, bad])).verdict == "does not hold"
         assert one(self.digits([good, bad])).verdict == "not decided"
-        assert one(self.digits([good, good], rhat=1.3)).verdict == "not converged"
+        # the topics of the last state of each chain are kept, and not those of others
+        assert ruled(one(self.digits([good, good]))).verdict == "not converged"
 
-    def test_speed_and_tables(self, claims):
+    def test_speed_and_tables(self, claims, ruled):
         def systems(rate):
             rng = np.random.default_rng(0)
             made = {
@@ -419,11 +511,12 @@ class TestClaims:
             return run_of({"part": "speed", "method": "rates", "systems": made})
 
         ti, tii = [c.ask for c in claims.other_claims() if "tokens per second" in c.claim]
-        assert ti(systems(0.4)).verdict == "holds"
-        assert ti(systems(0.2)).verdict == "does not hold"
+        assert ruled(ti(systems(0.4))).verdict == "holds"
+        assert ruled(ti(systems(0.2))).verdict == "does not hold"
         assert tii(systems(0.4)).verdict == "not run"
         (size,) = [c.ask for c in claims.other_claims() if "Stirling" in c.claim]
         table = {"part": "speed", "method": "table, TI", "rows": 1000, "columns": 100}
         assert size(run_of({**table, "megabytes": 0.4, "tokens": 10})).verdict == "not decided"
-        assert size(run_of({**table, "megabytes": 190.0, "tokens": 3e6})).verdict == "holds"
-        assert size(run_of({**table, "megabytes": 210.0, "tokens": 3e6})).verdict == "does not hold"
+        for megabytes, verdict in ((190.0, "holds"), (210.0, "does not hold")):
+            found = size(run_of({**table, "megabytes": megabytes, "tokens": 3e6}))
+            assert ruled(found).verdict == verdict

@@ -13,11 +13,12 @@ def test_quick(load, read_csv, in_this_process, tmp_path, capsys):
     output = tmp_path / "mixing.json"
     mixing = load("mixing")
     assert mixing.main(["--quick", "--output", str(output)]) == 0
-    assert capsys.readouterr().out.startswith("15 of 15 measurements to make")
+    assert capsys.readouterr().out.startswith("20 of 20 measurements to make")
     found = json.loads(output.read_text())
     assert {cell["part"] for cell in found["cells"].values()} == set(mixing.FITS)
     rows = read_csv(tmp_path / "mixing_scalars.csv")
-    assert [row["corpus"] for row in rows] == ["synthetic"] * 15  # no folder, no real corpus
+    corpora = [row["corpus"] for row in rows]  # no folder, no real corpus
+    assert (corpora.count("sharp"), corpora.count("synthetic")) == (2, 18)
     assert {row["verdict"] for row in rows} <= set(VERDICTS)
     for row, cell in zip(rows, found["cells"].values(), strict=True):
         assert int(row["documents"]) == 30
@@ -26,16 +27,16 @@ def test_quick(load, read_csv, in_this_process, tmp_path, capsys):
         assert np.shape(cell["lp"]) == (2, min(draws, 200))
         assert cell["lp_sweeps"][-1] == draws * cell.get("thinning", 1)
     tempered = [row for row in rows if row["model"].endswith(", tempered")]
-    replicas = [14, 24, 15, 13]
+    replicas = [6, 14, 24, 24, 24, 15, 13]
     assert [row["sweeps"].partition("scans of ")[2] for row in tempered] == [
         f"{number} replicas" for number in replicas
     ]
-    assert [len(row["barrier"].split(", ")) for row in tempered] == [2] * 4
+    assert [len(row["barrier"].split(", ")) for row in tempered] == [2] * 7
     rows = read_csv(tmp_path / "mixing_functionals.csv")
-    assert {int(row["kept_states"]) for row in rows} == {8, 10}
+    assert {int(row["kept_states"]) for row in rows} == {8, 9, 10}
     assert (tmp_path / "mixing.png").exists()
     assert mixing.main(["--quick", "--output", str(output)]) == 0
-    assert capsys.readouterr().out.startswith("0 of 15 measurements to make")
+    assert capsys.readouterr().out.startswith("0 of 20 measurements to make")
 
 
 def test_the_sample_has_its_most_frequent_words(load, tmp_path):
@@ -56,6 +57,21 @@ def test_the_sample_has_its_most_frequent_words(load, tmp_path):
     assert {int(name) for name in sample.vocabulary} <= set(range(12))
     others = mixing.others_of(path, settings, sample, 20)
     assert (others.num_docs, others.vocabulary) == (10, sample.vocabulary)  # those that are left
+
+
+def test_authors_of_other_documents_are_left_out(load, tmp_path):
+    mixing, path = load("mixing"), tmp_path / "mlabs.npz"
+    doc, word = (x.ravel().astype(np.int32) for x in np.mgrid[:40, :3])
+    np.savez(
+        path, n_docs=40, n_words=3, doc=doc, word=word, count=np.ones_like(doc),
+        author_ptr=np.arange(41), author_idx=np.arange(40),
+        author_names=[f"author {i}" for i in range(40)],
+    )  # fmt: skip
+    chosen = mixing._documents_of(path, mixing.STANDARD, 0, 10)
+    assert chosen.num_docs == chosen.num_authors == 10
+    assert [f"author {name}" for name in chosen.doc_names] == list(
+        name for d in range(10) for name in chosen.authors(d)
+    )
 
 
 def test_the_drawn_corpus_is_drawn_from_the_program(load):

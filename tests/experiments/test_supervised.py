@@ -26,13 +26,18 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
     cells = list(results["cells"].values())
     assert {cell["part"] for cell in cells} == set(study.STUDY.parts)
     tuned = [cell for cell in cells if cell["method"] == "gSLDA tuned"]
-    assert [cell["parameters"] for cell in tuned] == 2 * [{"c": 25.0}]
+    assert [cell["parameters"] for cell in tuned] == 3 * [{"c": 25.0}]  # two seeds, two starts
     for cell in cells:
         for way in cell.get("ways", {}).values():
             right = load("study.scores").unpack(way["correct"], cell["test_documents"])
             assert way["accuracy"] == pytest.approx(right.mean())
     sampled = [cell for cell in cells if cell["method"] == "gSLDA+" and "ways" in cell]
     assert {"plug_in", "one_state", "averaged"} in [set(cell["ways"]) for cell in sampled]
+    assert {cell.get("start") for cell in sampled} >= {None, "from 1 topic"}
+    kept = [cell for cell in cells if cell["part"] == "binary" and "averaged" in cell["ways"]]
+    assert {len(cell["draws"]) for cell in kept} == {2}
+    flat = [cell["flat"] for cell in cells if cell["method"] == "vSLDA"]
+    assert set(flat) <= {True, False}
     if importlib.util.find_spec("tomotopy"):
         assert {"tomotopy", "race"} <= {cell["method"] for cell in cells}
     names = [claim.claim for claim in load("supervised.claims").CLAIMS]
@@ -102,7 +107,7 @@ def fit(load, method, right, seed, part="binary", topics=5, **more):
 
 
 def run_of(*records):
-    settings = {"mass": 1.0, "class_steps": 3, "batch_size": 4}
+    settings = {"mass": 1.0, "class_steps": 3, "batch_size": 4, "class_sweeps": 40}
     return {"cells": dict(enumerate(records)), "settings": settings}
 
 
@@ -126,6 +131,57 @@ def test_methods_are_compared_on_the_same_documents_and_starts(load, claims):
     assert near.verdict == "holds"  # of another part with the same documents
     one = claims._compare(run_of(*records[2:4]), "binary", "gSLDA+", "gSLDA")
     assert one.verdict == "not run"  # other seeds
+
+
+AGREE = [{start: np.resize([1.0, 2.0, 1.5], (2, 30)) for start in ("usual", "from 1 topic")}]
+
+
+def test_accuracies_are_about_draws_of_chains(load, claims):
+    ruled = load("study.claims").ruled
+    records = [fit(load, "gSLDA+", np.arange(200) < 180, n) for n in range(2)]
+    records += [fit(load, "gLDA+SVM", np.arange(200) < 140, n) for n in range(2)]
+    found = claims._compare(run_of(*records), "binary", "gSLDA+", "gLDA+SVM")
+    assert found.verdict == "holds"
+    assert ruled(found).verdict == "not converged"
+    assert ruled(found._replace(chains=AGREE)) == found._replace(chains=AGREE)
+
+
+def test_accuracies_of_states_are_kept(load, claims):
+    """Seeds are the chains; a linear SVM has none."""
+    rng, ruled = np.random.default_rng(0), load("study.claims").ruled
+
+    def verdict(moved):
+        right, records = np.arange(200) < 180, []
+        for n in range(2):
+            for start in ({}, {"start": "from 1 topic"}):
+                draws = 0.9 + 0.01 * rng.normal(size=25) - (moved if start else 0)
+                records.append(fit(load, "gSLDA+", right, n, draws=draws.tolist(), **start))
+            records.append(fit(load, "SVM of words", np.arange(200) < 140, n))
+        return ruled(claims._compare(run_of(*records), "binary", "gSLDA+", "SVM of words")).verdict
+
+    assert verdict(0.0) == "holds"
+    assert verdict(0.05) == "not converged"
+
+
+@pytest.mark.parametrize(
+    ("part", "one", "other", "ask", "said"),
+    [
+        ("binary", "gSLDA+", "vMedLDA tuned", "above", "not flat in 1 of 2 fits"),
+        ("binary", "vSLDA tuned", "gSLDA+", "below", "not flat in 1 of 2 fits"),
+        ("binary", "vSLDA tuned", "gSLDA+", "above", ""),
+        ("binary", "gSLDA+", "gLDA+SVM", "above", ""),
+        ("classes", "gSLDA+", "gLDA+SVM", "above", "LDA of the baseline made 40 sweeps."),
+    ],
+)
+def test_another_method_may_not_be_at_its_best(load, claims, part, one, other, ask, said):
+    right = {one: np.arange(200) < 180, other: np.arange(200) < 140}
+    records = [
+        fit(load, name, x, n, part, flat=n == 0) for name, x in right.items() for n in range(2)
+    ]
+    found = claims._compare(run_of(*records), part, one, other, ask)
+    verdict = load("study.claims").ruled(found._replace(chains=AGREE)).verdict
+    assert said in found.baseline
+    assert verdict == ("other baseline" if said else found.verdict)
 
 
 def test_the_best_parameters_on_validation_documents_are_chosen(load, tmp_path):
@@ -177,14 +233,16 @@ def test_a_race_compiles_anew(load, tmp_path):
         compilation_cache.reset_cache()
 
 
-def test_ratios_of_seconds_to_the_same_accuracy(claims):
+def test_ratios_of_seconds_to_the_same_accuracy(load, claims):
     def race(ours, theirs=10.0, compiling=4.0):
         workers = {"1": {"seconds": theirs, "our_seconds": ours}}
         about = {"part": "speed", "method": "race", "c": 25.0, "c_of_tomotopy": 1.0}
         return {**about, "workers": workers, "our_compile_seconds": compiling}
 
     fast = run_of(race(1.0), race(1.2), race(0.9))
-    assert claims._race(fast, 25.0, 1.0, False).verdict == "holds"
+    found = claims._race(fast, 25.0, 1.0, False)
+    assert found.verdict == "holds"
+    assert load("study.claims").ruled(found) == found  # seconds are not draws of chains
     assert claims._race(fast, 25.0, 1.0, True).verdict == "not decided"
     assert claims._race(run_of(race(9.0), race(8.0)), 25.0, 1.0, False).verdict == "does not hold"
     never = claims._race(run_of(race(None), race(None), race(1.0)), 25.0, 1.0, False)

@@ -269,6 +269,16 @@ def mistakes():
         ("ellipse through the noise alone", labels, "draw_elliptical",
          "return {value * jnp.cos(angle)} + noise", "jnp.zeros_like(value)",
          "enumeration/c=1/elliptical"),
+        ("topics given lambda without its half", ours, "log_label_given_weight",
+         "score) / {2})", "1", "enumeration/c=4/augmented sequential"),
+        ("topics given lambda without kappa", ours, "log_label_given_weight",
+         "product(score, {linear} - product", "jnp.zeros_like(linear)",
+         "enumeration/c=4/augmented sequential"),
+        ("topics given lambda of other documents", ours, "_tilt_given",
+         "linear, {weight}, data", "weight[::-1]", "enumeration/c=4/augmented parallel"),
+        ("topics given lambda of other weights", ours, "step",
+         "state = state._replace(eta={eta})", "jnp.zeros_like(eta)",
+         "enumeration/c=4/augmented parallel"),
     ]  # fmt: skip
     return tuple(testing.Mistake(*mistake) for mistake in listed)
 
@@ -292,6 +302,8 @@ CASE = testing.Case(
         "sequential": schedule("sequential"),
         "parallel": schedule("parallel"),
         "elliptical": schedule("parallel", sampler="elliptical"),
+        "augmented sequential": schedule("sequential", sampler="augmented"),
+        "augmented parallel": schedule("parallel", sampler="augmented"),
     },
     targets=TARGETS,
     joint=joint(),

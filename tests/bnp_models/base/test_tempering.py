@@ -17,7 +17,7 @@ from numpyro.infer import MCMC
 import bnp_models as bnp
 from bnp_kernels.numerics import densities
 from bnp_models.base.tempering import TemperedSampler, Tempering
-from bnp_models.posterior import arviz_data
+from bnp_models.posterior import arviz_data, exchanges
 from bnp_models.run.progress import Progress
 from bnp_models.testing import enumeration, registry
 from bnp_models.testing.mistakes import Mistake, made
@@ -206,7 +206,9 @@ def test_same_draws_through_mcmc(found):
     )  # fmt: skip
     fields = ("lp", "info.rung", "info.swap_acceptance", "info.round_trips", "info.ladder")
     mcmc.run(jax.random.key(0), CORPUS, extra_fields=fields)
-    other = stats(bnp.to_fit(mcmc, keep_states=1))
+    made = bnp.to_fit(mcmc, keep_states=1)
+    assert exchanges.was_tempered(made.data)
+    other = stats(made)
     assert other["lp"] == pytest.approx(stats(found)["lp"], abs=1e-4)
     for name in ("rung", "round_trips"):
         assert (other[name] == stats(found)[name]).all(), name
@@ -216,6 +218,13 @@ def test_one_replica_is_a_plain_chain():
     one = bnp.fit(bnp.LDA(2), CORPUS, tempering=Tempering(end=END, num_replicas=1), **SIZES)
     plain = bnp.fit(bnp.LDA(2), CORPUS, **SIZES)
     assert stats(one)["lp"] == pytest.approx(stats(plain)["lp"], abs=1e-4)
+    assert exchanges.round_trips(one.data) is None
+    assert not exchanges.was_tempered(one.data)
+
+
+def test_annealing_is_left_out_of_what_is_recorded():
+    kernel = bnp.HDPLDA().gibbs(tempering=Tempering())
+    assert kernel.options.start_temperature == 1.0
 
 
 def test_nothing_adapts_after_the_warm_up():
@@ -273,7 +282,14 @@ def test_number_of_replicas_follows_from_the_tokens(num_tokens, wanted):
 
 WRONG = [
     ({"tempering": {"replicas": 3}}, r"a name in tempering must be one of .*, got 'replicas'"),
-    ({"tempering": Tempering(end={"gamma": 2.0})}, r"factors end= of some of \['alpha', 'beta'\]"),
+    (
+        {"tempering": Tempering(end={"gamma": 2.0})},
+        r"a name in end of tempering must be one of \['alpha', 'beta'\], got 'gamma'",
+    ),
+    (
+        {"tempering": Tempering(), "start_temperature": 1.3},
+        "start_temperature is 1.3, but tempering takes the place of annealing",
+    ),
 ]
 
 
@@ -287,6 +303,9 @@ def test_refused_options(options, message):
     ("given", "message"),
     [
         ({"end": {"alpha": 0.5}}, r"end\['alpha'\] must be a finite number of at least 1 and at"),
+        ({"end": {}}, "end must have a factor above 1, or all replicas are alike, got {}"),
+        ({"end": {"alpha": 1.0}}, "end must have a factor above 1"),
+        ({"end": [("alpha", 2.0), ("alpha", 3.0)]}, "end must be"),
         ({"num_replicas": 0}, "num_replicas must be an integer of at least 1, got 0"),
         ({"sweeps_per_swap": 0}, "sweeps_per_swap must be an integer of at least 1, got 0"),
     ],

@@ -31,6 +31,7 @@ def test_three_classes(found, corpora):
     assert accuracy(found, train) > 0.8
     assert accuracy(found, test) > 0.8  # chance is 1/3
     assert found.decision_function(test).shape == (60, 3)
+    np.testing.assert_array_equal(found.predict_by_state(test), [found.predict(test)])
     assert found.coef.shape == (3, 4)
     assert found.seconds > 0
 
@@ -58,6 +59,9 @@ def test_two_classes_and_the_mean_of_states(planted):
     assert found.svm_c == 2.0
     assert accuracy(found, test) > 0.85  # chance is 1/2
     assert found.decision_function(test).shape == (60,)
+    by_state = found.predict_by_state(test)
+    assert by_state.shape == (5, 60)
+    assert ((by_state == np.asarray(test.label)).mean(axis=1) > 0.7).all()
 
 
 def test_frequencies_undo_the_prior_of_the_shares():

@@ -3,11 +3,13 @@
 import itertools
 import json
 import sys
+import warnings
 from collections import Counter
 
 import numpy as np
 import pytest
 import scipy.sparse
+import scipy.stats
 
 from bnp_models import Corpus, Transform
 from bnp_models.data import word_relations
@@ -206,6 +208,39 @@ class TestCooccurrence:
         same_as(uniform, columns_divided(row_by_row > 0))
         monkeypatch.undo()
         assert Transform.from_cooccurrence(corpus, **options) == uniform
+
+    @pytest.mark.parametrize("window", [2, 5, 20, 40, None])
+    def test_log_likelihood_as_by_hand(self, corpus, window, monkeypatch):
+        pairs = np.zeros((13, 13))
+        for d in range(corpus.num_docs):
+            words = corpus.document(d).tolist()
+            for (s, w), (t, v) in itertools.product(enumerate(words), repeat=2):
+                pairs[w, v] += window is None or abs(s - t) < window
+        relations = np.zeros((13, 13))
+        total = pairs.sum()
+        for w, v in itertools.product(range(12), repeat=2):
+            both, one, other = pairs[w, v], pairs[w].sum(), pairs[v].sum()
+            if both > one * other / total:
+                table = [[both, one - both], [other - both, total - one - other + both]]
+                relations[w, v] = scipy.stats.chi2_contingency(
+                    table, correction=False, lambda_="log-likelihood"
+                ).statistic
+        monkeypatch.setattr(word_relations, "_CELLS", 40)  # three rows in a block
+        made = Transform.from_cooccurrence(
+            corpus, window=window, top=4, association="log-likelihood", weights="value",
+            include_self=False,
+        )  # fmt: skip
+        same_as(made, columns_divided(kept(relations, 4, False)))
+
+    def test_a_word_that_stands_for_many_is_said(self):
+        rng = np.random.default_rng(0)
+        docs = [[0, *rng.choice(np.arange(1, 300), 4).tolist()] for _ in range(600)]
+        corpus = Corpus.from_ids(docs, num_words=300)
+        with pytest.warns(UserWarning, match="the word '0' stands for 300 of 300 words"):
+            Transform.from_cooccurrence(corpus, top=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Transform.from_cooccurrence(corpus, top=2, association="log-likelihood")
 
     def test_ties_go_to_the_lower_word(self):
         corpus = Corpus.from_ids([[3, 0], [3, 1], [3, 2], [3, 1]], num_words=4)

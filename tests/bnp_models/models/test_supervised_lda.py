@@ -55,7 +55,7 @@ CONTRACT = testing.Contract(
     ],
     options_refused=[
         ({"schedule": "mixed"}, r"schedule must be one of \['parallel', 'sequential'\]"),
-        ({"sampler": "nuts"}, r"sampler must be one of \['elliptical', 'polya-gamma'\]"),
+        ({"sampler": "nuts"}, r"must be one of \['augmented', 'elliptical', 'polya-gamma'\]"),
         ({"init_topics": 4}, "init_topics must be at most num_topics=3"),
         ({"num_parallel": 0}, "num_parallel must be an integer of at least 1"),
         ({"record": ("eta",)}, "record must be one of"),

@@ -59,6 +59,7 @@ CASES = {name: (of_contract(name), {"schedule": schedule_of(name)}) for name in 
     ),
     "SupervisedLDA, binary": (bnp.SupervisedLDA(4, alpha=PRIOR, beta=PRIOR), {}),
     "SupervisedLDA, elliptical": (bnp.SupervisedLDA(4), {"sampler": "elliptical"}),
+    "SupervisedLDA, augmented": (bnp.SupervisedLDA(4), {"sampler": "augmented"}),
     "SupervisedLDA, one class against the rest": (bnp.SupervisedLDA(4, response="one-vs-rest"), {}),
     "MedLDA, elliptical": (bnp.MedLDA(4), {"sampler": "elliptical"}),
     "MedLDA, expected": (bnp.MedLDA(4), {"approximation": "expected"}),

@@ -67,7 +67,7 @@ WRONG = [
     ({"num_chains": 0}, "num_chains must be an integer of at least 1, got 0"),
     ({"num_chains": True}, "num_chains must be an integer of at least 1, got True"),
     ({"thinning": 0}, "thinning must be an integer of at least 1, got 0"),
-    ({"thinning": 6}, "thinning must be an integer of at most 5, got 6"),
+    ({"thinning": 6}, "thinning must be at most num_samples=5, got 6"),
     ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
     ({"seed": 2**32}, "seed must be an integer of at most 4294967295, got 4294967296"),
     ({"seed": None}, "seed must be an integer of at least 0, got None"),

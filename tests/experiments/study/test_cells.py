@@ -100,6 +100,13 @@ def test_other_settings_are_refused_but_for_those_that_may_change(cells, tmp_pat
     assert cells.open_run(output, more, SESSION, fresh=True)["cells"] == {}
 
 
+def test_settings_of_parts_that_came_later_do_not_matter(cells, tmp_path):
+    output = tmp_path / "run.json"
+    cells.measure([cell(cells, "LDA", {})], cells.open_run(output, HEAD, SESSION), output)
+    later = {**HEAD, "settings": {**HEAD["settings"], "of_a_new_part": 3}}
+    assert len(cells.open_run(output, later, SESSION)["cells"]) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("cores", 2), ("machine", {"cpu": "b"}), ("versions", {"code": "2"})]
 )

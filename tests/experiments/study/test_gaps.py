@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -46,3 +47,36 @@ def test_starts_are_compared_fit_by_fit(gaps):
     other = scores({(0, 1): 1.5, (2, 1): 9.0}, start="from 1 topic")
     assert gaps.start_gaps(pd.concat([usual, other]), ["topics"]) == [0.5]
     assert gaps.start_gaps(usual, ["topics"]) == []
+
+
+def with_draws(start, **draws):
+    keys = {(int(name[1:]), 1): x for name, x in draws.items()}
+    return scores({key: 0.0 for key in keys}, start=start).assign(draws=list(keys.values()))
+
+
+def test_differences_are_kept_chain_by_chain(gaps):
+    ones, twos = np.ones((2, 4)), np.full((2, 3), 2.0)
+    one = pd.concat([with_draws("", s0=3 * ones, s1=5 * ones, s2=ones),
+                     with_draws("from 1 topic", s0=4 * ones, s1=4 * ones)])  # fmt: skip
+    other = pd.concat([with_draws("", s0=twos, s1=twos), with_draws("from 1 topic", s0=ones,
+                                                                    s1=twos)])  # fmt: skip
+    found = gaps.chains_between(one, other, ["topics"])
+    assert {start: x.shape for start, x in found.items()} == {"": (2, 3), "from 1 topic": (2, 3)}
+    # the mean over splits 0 and 1; split 2 has not all starts
+    assert found[""] == pytest.approx(np.full((2, 3), 2.0))
+    assert found["from 1 topic"] == pytest.approx(np.full((2, 3), 2.5))
+
+
+def test_a_method_without_chains_is_the_same_for_all(gaps):
+    one = pd.concat([with_draws("", s0=np.ones((2, 4))),
+                     with_draws("from 1 topic", s0=np.ones((2, 4)))])  # fmt: skip
+    fixed = with_draws("", s0=np.full((1, 1), 0.25))
+    found = gaps.chains_between(one, fixed, ["topics"])
+    assert {start: x.shape for start, x in found.items()} == {"": (2, 4), "from 1 topic": (2, 4)}
+    assert found[""] == pytest.approx(np.full((2, 4), 0.75))
+
+
+def test_draws_that_were_not_kept_compare_nothing(gaps):
+    one, other = with_draws("", s0=None), with_draws("", s0=np.ones((2, 4)))
+    assert gaps.chains_between(one, other, ["topics"]) == {}
+    assert gaps.chains_between(one[:0], other, ["topics"]) == {}

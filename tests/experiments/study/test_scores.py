@@ -51,20 +51,20 @@ def test_averages_over_splits(scores):
     assert math.isinf(scores.over_splits(gaps[:1]).error)
 
 
-def test_scores_are_kept_by_document_and_state(scores):
+def test_scores_are_kept_by_document_and_by_state(scores):
     score = SimpleNamespace(
         perplexity=4.0, log_prob=-math.log(4), error_docs=0.1, error_chains=math.nan,
         error_states=0.2, num_tokens=2, doc_log_prob=np.array([-1.0, -2.0]),
-        state_log_prob=np.array([[-1.0, -1.0], [-2.0, -2.0]]),
+        state_log_prob=np.array([[-1.0, -1.0], [-2.0, -2.0], [-3.0, -1.00001], [0.0, 0.0]]),
     )  # fmt: skip
     found = scores.kept(score, num_chains=2)
-    assert found["single_state_perplexity"] == pytest.approx((math.exp(1) + math.exp(2)) / 2)
+    single = (math.exp(1) + 2 * math.exp(2) + 1) / 4
+    assert found["single_state_perplexity"] == pytest.approx(single, rel=1e-5)
     assert found["error_chains"] is None
-    assert found["state_log_prob"] == [[-1.0, -1.0], [-2.0, -2.0]]
+    assert found["single_doc_log_prob"] == [-1.5, -1.0]
     assert found["chains_of_states"] == 2
-    short = scores.kept(score, num_chains=2, by_state=False)
-    assert short["single_doc_log_prob"] == [-1.5, -1.5]
-    assert "state_log_prob" not in short
+    assert found["draws"] == [[-1.0, -2.0], [-2.0, 0.0]]  # nats per token; states chain by chain
+    assert np.shape(scores.kept(score, num_chains=1)["draws"]) == (1, 4)
 
 
 def test_worst_rhat(scores):
