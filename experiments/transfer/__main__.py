@@ -24,8 +24,8 @@ STUDY = study_in(
     data_files={"newsgroups": "news20_comp.npz", "nips": "nips12.npz", "speed": "nips12.npz"},
     may_change=(
         "cores", "dense_mixings", "dense_problems", "mixings", "problems", "numbers_of_tasks",
-        "task_mixings", "newsgroups_sizes", "newsgroups_folds", "nips_sizes", "nips_folds",
-        "start_splits", "table_size",
+        "numbers_of_denser_tasks", "task_mixings", "newsgroups_sizes", "newsgroups_folds",
+        "nips_sizes", "nips_folds", "start_splits", "table_size",
     ),
 )  # fmt: skip
 main = main_of(STUDY)

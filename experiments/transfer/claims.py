@@ -25,7 +25,7 @@ from study.gaps import Gap, chains_between, gap_between, usual
 from study.report import span
 from study.scores import Difference
 
-from transfer.settings import ALONE, BY_MIXING, DENSE, MULTI_TASK, SPARSE, TAYLOR, TEXT, WEAK
+from transfer.settings import ALONE, BY_MIXING, DENSE, MULTI_TASK, SPARSE, TASKS, TAYLOR, TEXT, WEAK
 
 __all__ = [
     "PLACE", "claims_by", "gap_of", "judged", "other_claims", "recovery_of", "scores_of",
@@ -56,7 +56,7 @@ def scores_of(run: Run, score: str, part: str, method: str | None = None) -> Dat
     """Return nats per token of the fits of a part (and a method), from all starts.
 
     Places are `mixing` (0 where there is none) and `number`, of tasks or of documents of the task
-    of interest. What the part "tasks" lacks is in "continuum".
+    of interest. What the parts of several numbers of tasks lack is in others, see `TASKS`.
     """
     rows = []
     for r in of_part(run, *_parts(part), **({} if method is None else {"method": method})):
@@ -71,7 +71,7 @@ def scores_of(run: Run, score: str, part: str, method: str | None = None) -> Dat
 
 
 def _parts(part: str) -> tuple[str, ...]:
-    return ("continuum", "tasks") if part == "tasks" else (part,)
+    return (TASKS[part], part) if part in TASKS else (part,)
 
 
 def gap_of(
@@ -136,16 +136,16 @@ def _named(part: str, place: tuple[float, int]) -> str:
     mixing, number = place
     if part in BY_MIXING:
         return f"u={mixing:g}"
-    if part == "tasks":
+    if part in TASKS:
         return f"{number} task{'s' if number > 1 else ''}"
     return f"{number} documents"
 
 
-def _grows(run: Run, score: str, mixing: float) -> Finding:
+def _grows(run: Run, score: str, part: str, methods: Sequence[str], mixing: float) -> Finding:
     """Decide whether both methods are better with the most tasks than with the fewest."""
     said, verdicts, margins, chains = [], [], [], []
-    for method in (SPARSE, MULTI_TASK):
-        found = scores_of(run, score, "tasks", method)
+    for method in methods:
+        found = scores_of(run, score, part, method)
         found = found[found["mixing"] == mixing]
         few, many = found["number"].min(), found["number"].max()
         ends = [found[found["number"] == n] for n in (many, few)]
@@ -262,6 +262,29 @@ def claims_by(score: str) -> tuple[Claim, ...]:
     few_tasks, more = f"the sparse model is better than the multi-task HDP {FEW}", "is far better"
     exact = "the exact sampler predicts better than the paper's approximation"
     less = f"exact less Taylor > 0: {POOLED}"
+    dense = "With beta 0.02, and alpha ~ Gamma(1, 1) in the HDPs,"
+
+    def of_tasks(
+        part: str, sparse: str, hdp: str, what: str, figures: Sequence[int | None]
+    ) -> tuple[Claim, ...]:
+        """Return the claims about few and many tasks, of a figure for each mixing coefficient."""
+        first, second, third = figures
+        source = OWN if first is None else (PAPER, f"figure {first}")
+        low, middle, high = (f"{what}u = {u}" for u in ("0.25", "0.5", "1.0"))
+        return (
+            claim(first, f"{low}: {few_tasks}", SPARSER, part, sparse, hdp, _few_tasks(0.25)),
+            claim(first, f"{low}: both are about equal with {MANY_TASKS} tasks",
+                  f"|sparse less HDP| < {EQUAL} {TWO}", part, sparse, hdp, _many_tasks(0.25),
+                  within=EQUAL),
+            Claim(*source, f"{low}: both get better with the number of tasks",
+                  f"most less fewest tasks > 0 {TWO}, for both",
+                  lambda run: _grows(run, score, part, (sparse, hdp), 0.25)),
+            claim(second, f"{middle}: {few_tasks}", SPARSER, part, sparse, hdp, _few_tasks(0.5)),
+            claim(second, f"{middle}: {overtakes}", overtaken, part, hdp, sparse, _many_tasks(0.5)),
+            claim(third, f"{high}: {few_tasks}", SPARSER, part, sparse, hdp, _few_tasks(1.0)),
+            claim(third, f"{high}: {overtakes}", overtaken, part, hdp, sparse, _many_tasks(1.0)),
+        )  # fmt: skip
+
     return (
         claim(5, "The sparse model is better than the multi-task HDP at five u in the middle, 0.25 "
               "to 0.75", SPARSER, "continuum", *both, _at(MIDDLE)),
@@ -269,17 +292,7 @@ def claims_by(score: str) -> tuple[Claim, ...]:
               "continuum", *turned, _at(LEFT)),
         claim(5, f"{hdp} right end, u = 0.875 and 1", f"HDP less sparse > 0: {POOLED}",
               "continuum", *turned, _at(RIGHT)),
-        claim(6, f"u = 0.25: {few_tasks}", SPARSER, "tasks", *both, _few_tasks(0.25)),
-        claim(6, f"u = 0.25: both are about equal with {MANY_TASKS} tasks",
-              f"|sparse less HDP| < {EQUAL} {TWO}", "tasks", *both, _many_tasks(0.25),
-              within=EQUAL),
-        Claim(PAPER, "figure 6", "u = 0.25: both get better with the number of tasks",
-              f"most less fewest tasks > 0 {TWO}, for both",
-              lambda run: _grows(run, score, 0.25)),
-        claim(7, f"u = 0.5: {few_tasks}", SPARSER, "tasks", *both, _few_tasks(0.5)),
-        claim(7, f"u = 0.5: {overtakes}", overtaken, "tasks", *turned, _many_tasks(0.5)),
-        claim(8, f"u = 1.0: {few_tasks}", SPARSER, "tasks", *both, _few_tasks(1.0)),
-        claim(8, f"u = 1.0: {overtakes}", overtaken, "tasks", *turned, _many_tasks(1.0)),
+        *of_tasks("tasks", SPARSE, MULTI_TASK, "", (6, 7, 8)),
         claim(9, f"Newsgroups: the sparse model {more} than one task alone", FAR_ABOVE,
               "newsgroups", SPARSE, ALONE, least=FAR),
         claim(9, "Newsgroups: so is the multi-task HDP", FAR_ABOVE, "newsgroups", MULTI_TASK,
@@ -302,13 +315,15 @@ def claims_by(score: str) -> tuple[Claim, ...]:
               better_than, "causes", SPARSE, "epsilon 1"),
         claim(None, "So it does with topics of beta 0.02", better_than, "causes", "beta 0.02",
               "epsilon 1, beta 0.02"),
-        claim(None, "With beta 0.02 the sparse model is better than the multi-task HDP in the "
-              "middle", SPARSER, "denser", *DENSE[:2], _at(MIDDLE)),
-        *(claim(None, f"With beta 0.02 the multi-task HDP is better at the {end} end, u = {u:g}",
+        claim(None, f"{dense} the sparse model is better than the multi-task HDP in the middle",
+              SPARSER, "denser", DENSE[0], DENSE[1], _at(MIDDLE)),
+        *(claim(None, f"{dense} the multi-task HDP is better at the {end} end, u = {u:g}",
                 overtaken, "denser", DENSE[1], DENSE[0], _at((u,)))
           for end, u in (("left", 0.0), ("right", 1.0))),
-        claim(None, "With beta 0.02 the sparse model is better than one task alone", better_than,
-              "denser", DENSE[0], DENSE[2]),
+        *of_tasks("denser-tasks", DENSE[0], DENSE[1], f"{dense} ", (None, None, None)),
+        *(claim(None, f"{dense} {name} is better than one task alone", better_than, "denser",
+                method, DENSE[2])
+          for name, method in (("the sparse model", DENSE[0]), ("the multi-task HDP", DENSE[1]))),
     )  # fmt: skip
 
 
@@ -337,7 +352,7 @@ def other_claims() -> tuple[Claim, ...]:
                 partial(_weak_topics, part=part, one=one, other=other))
           for what, part, one, other in (
               ("", "causes", SPARSE, MULTI_TASK),
-              (", topics of beta 0.02", "denser", *DENSE[:2]),
+              (", topics of beta 0.02, alpha ~ Gamma(1, 1)", "denser", *DENSE[:2]),
           )),
         ratio(multi, "parallel", SPEED_OF_MULTI_TASK),
         ratio(sparse, "sequential", SPEED_OF_SPARSE),

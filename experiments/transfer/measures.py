@@ -22,6 +22,7 @@ from transfer.data import Problem
 from transfer.settings import (
     ALONE,
     CHANGES,
+    DENSER,
     MULTI_TASK,
     SPARSE,
     TAYLOR,
@@ -92,7 +93,10 @@ METHODS = {
     MULTI_TASK: Method("MultiTaskHDPLDA", _multi_task),
     ALONE: Method("HDPLDA", _hdp, alone=True),
 }
-METHODS |= {name: METHODS[of]._replace(changed=changed) for name, (of, changed) in CHANGES.items()}
+METHODS |= {
+    name: METHODS[of]._replace(changed=changed)
+    for name, (of, changed) in (CHANGES | DENSER).items()
+}
 
 
 def model_of(name: str, law: Law, max_topics: int) -> Any:

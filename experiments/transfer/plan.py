@@ -59,11 +59,13 @@ def cells(s: Settings, folder: str | None) -> Iterator[Cell]:
     for number, part, u in made_up:
         about, both = {"mixing": u, "tasks": s.num_tasks}, partial(problem, u, s.num_tasks, number)
         yield from _fits(s, part, about, both, number)
-    for number, tasks, u in itertools.product(
-        range(s.problems), s.numbers_of_tasks, s.task_mixings
+    for part, problems, numbers in (
+        ("denser-tasks", s.dense_problems, s.numbers_of_denser_tasks),
+        ("tasks", s.problems, s.numbers_of_tasks),
     ):
-        both = partial(problem, u, tasks, number)
-        yield from _fits(s, "tasks", {"mixing": u, "tasks": tasks}, both, number)
+        for number, tasks, u in itertools.product(range(problems), numbers, s.task_mixings):
+            both = partial(problem, u, tasks, number)
+            yield from _fits(s, part, {"mixing": u, "tasks": tasks}, both, number)
     for part, sizes, folds in (
         ("newsgroups", s.newsgroups_sizes, s.newsgroups_folds),
         ("nips", s.nips_sizes, s.nips_folds),
@@ -80,7 +82,7 @@ def _fits(
     both: Callable[[], data.Problem | tuple[bnp.Corpus, bnp.Corpus]], split: int,
 ) -> Iterator[Cell]:  # fmt: skip
     """Return the cells of all methods on the same documents; two starts in the first splits."""
-    fits, seed = getattr(s, part), s.seed + split
+    fits, seed = getattr(s, part.replace("-", "_")), s.seed + split
     for start in (None, s.start) if split < s.start_splits else (None,):
         for method in fits.methods:
             call = later(

@@ -19,8 +19,10 @@ from transfer.settings import (
     BY_MIXING,
     CHANGES,
     DENSE,
+    DENSER,
     MULTI_TASK,
     SPARSE,
+    TASKS,
     TAYLOR,
     TEXT,
     WEAK,
@@ -33,7 +35,7 @@ SCORES = {"empirical_likelihood": "empirical likelihood", "document_completion":
 COMPLETION = "document_completion"
 COLOURS: dict[str, str] = dict(zip((SPARSE, MULTI_TASK, ALONE, TAYLOR), PALETTE, strict=False))
 COLOURS |= dict(zip(DENSE, PALETTE, strict=False))
-PLACES = ("denser", "continuum", "tasks", *TEXT)
+PLACES = ("denser", "denser-tasks", "continuum", "tasks", *TEXT)
 PAIRS = ((SPARSE, MULTI_TASK), (SPARSE, TAYLOR), (TAYLOR, MULTI_TASK), (SPARSE, ALONE),
          (MULTI_TASK, ALONE), *itertools.combinations(DENSE, 2))  # fmt: skip
 Run = dict[str, Any]
@@ -76,9 +78,9 @@ def report(run: Run, output: Path) -> str:
 
 
 def _placed(table: DataFrame, run: Run) -> DataFrame:
-    """Say what places are; leave out of the part "tasks" what it has from "continuum"."""
+    """Say what places are; leave out of the parts of `TASKS` what they have from others."""
     table = table.reset_index()
-    table = table[(table["part"] != "tasks") | (table["number"] != run["settings"]["num_tasks"])]
+    table = table[~table["part"].isin(TASKS) | (table["number"] != run["settings"]["num_tasks"])]
     is_text, number = table["part"].isin(TEXT), table.pop("number")
     table.insert(0, "part", table.pop("part"))
     table.insert(1, "mixing", table.pop("mixing").where(~is_text))
@@ -112,7 +114,8 @@ def _scores(run: Run) -> DataFrame | list[Run]:
     if not rows:  # of the part "causes" alone
         return rows
     table = pd.DataFrame(rows)
-    for name, order in {"part": PLACES, "method": (*ALL, *CHANGES), "score": SCORES}.items():
+    methods = (*ALL, *CHANGES, *DENSER)
+    for name, order in {"part": PLACES, "method": methods, "score": SCORES}.items():
         table[name] = pd.Categorical(table[name], [*order])
     groups = table.groupby(["part", "method", "score", *PLACE], observed=True)
     return _placed(
@@ -193,10 +196,14 @@ def _panels(run: Run, score: str) -> list[Panel]:
         ("denser", None, "Figure 5 with topics of beta 0.02"),
     ]
     mixings = run["settings"]["task_mixings"]
-    figures += [("tasks", u, f"Figure {6 + n}: u = {u:g}") for n, u in enumerate(mixings)]
+    figures += [
+        (part, u, f"Figure {6 + n}{dense}: u = {u:g}")
+        for part, dense in (("denser-tasks", " with topics of beta 0.02"), ("tasks", ""))
+        for n, u in enumerate(mixings)
+    ]
     figures += [("newsgroups", None, "Figure 9: newsgroups"), ("nips", None, "Figure 10: NIPS")]
     axis = dict.fromkeys(BY_MIXING, ("mixing coefficient u", "mixing"))
-    axis |= {"tasks": ("number of tasks", "number")}
+    axis |= dict.fromkeys(TASKS, ("number of tasks", "number"))
     for part, mixing, title in figures:
         where, x = axis.get(part, ("documents in the task of interest", "number"))
 

@@ -3,13 +3,16 @@
 import dataclasses
 from typing import Any
 
+import numpyro.distributions as dist
+
 __all__ = [
-    "ALL", "ALONE", "BY_MIXING", "CHANGES", "DENSE", "FULL", "MULTI_TASK", "PARTS", "QUICK",
-    "SPARSE", "STANDARD", "TAYLOR", "TEXT", "TIMED", "WEAK", "Fits", "Settings",
+    "ALL", "ALONE", "BY_MIXING", "CHANGES", "DENSE", "DENSER", "FULL", "MULTI_TASK", "PARTS",
+    "QUICK", "SPARSE", "STANDARD", "TASKS", "TAYLOR", "TEXT", "TIMED", "WEAK", "Fits", "Settings",
 ]  # fmt: skip
 
-PARTS = ("causes", "denser", "continuum", "tasks", "newsgroups", "nips", "speed")
+PARTS = ("causes", "denser", "denser-tasks", "continuum", "tasks", "newsgroups", "nips", "speed")
 BY_MIXING = ("causes", "denser", "continuum")  # made-up problems of as many tasks
+TASKS = {"tasks": "continuum", "denser-tasks": "denser"}  # of several numbers; who has `num_tasks`
 TEXT = ("newsgroups", "nips")
 SPARSE, TAYLOR = "sparse transfer", "sparse transfer, Taylor"
 MULTI_TASK, ALONE = "multi-task HDP", "HDP alone"
@@ -32,7 +35,14 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 """What may be why the sparse model loses: a method, and what is changed of the paper's values."""
 
-DENSE = ("beta 0.02", f"{MULTI_TASK}, beta 0.02", f"{ALONE}, beta 0.02")
+NO_SPIKE: dict[str, Any] = {"beta": 0.02, "alpha": dist.Gamma(1.0, 1.0)}
+DENSER = {f"{of}, beta 0.02, alpha Gamma(1, 1)": (of, NO_SPIKE) for of in (MULTI_TASK, ALONE)}
+"""The HDPs with denser topics, and with a prior of alpha that has no spike at 0.
+
+The paper's has one: a chain that begins there has one topic for each document, for long.
+"""
+
+DENSE = ("beta 0.02", *DENSER)
 """The contestants with topics that are less concentrated than the paper's."""
 
 
@@ -64,6 +74,9 @@ class Settings:
     denser: Fits = Fits(DENSE, 5000, 5000, 96, 256)
     dense_mixings: tuple[float, ...] = (0.0, 0.5, 1.0)
     dense_problems: int = 5
+    # the same, with other numbers of tasks than `num_tasks`, at `task_mixings`
+    denser_tasks: Fits = Fits(DENSE[:2], 5000, 5000, 96, 256)
+    numbers_of_denser_tasks: tuple[int, ...] = (2, 30)
     # continuum: mixing coefficients and problems
     continuum: Fits = Fits(ALL, 500, 500, 96, 1024, keep_states=25)
     mixings: tuple[float, ...] = tuple(u / 8 for u in range(9))
@@ -105,6 +118,8 @@ FULL = Settings(
     causes=Fits((*ALL, *CHANGES), 1500, 1500, 96, 1024),
     denser=Fits(DENSE, 15000, 15000, 96, 256),
     dense_mixings=tuple(u / 8 for u in range(9)), dense_problems=10,
+    denser_tasks=Fits(DENSE[:2], 15000, 15000, 96, 256),
+    numbers_of_denser_tasks=(2, 3, 5, 7, 15, 20, 25, 30),
     continuum=Fits(ALL, 1500, 1500, 96, 1024),
     tasks=Fits(TWO, 1500, 1500, 64, 1024),
     numbers_of_tasks=(2, 3, 5, 7, 15, 20, 25, 30),
@@ -118,6 +133,7 @@ QUICK = Settings(
     "quick", cores=1, empirical_draws=20,
     causes=dataclasses.replace(TINY, methods=(SPARSE, "epsilon 1")),
     denser=dataclasses.replace(TINY, methods=DENSE), dense_mixings=(0.25,), dense_problems=1,
+    denser_tasks=dataclasses.replace(TINY, methods=DENSE[:2]), numbers_of_denser_tasks=(3,),
     continuum=TINY,
     mixings=(0.25, 0.5), num_tasks=2, problems=2, num_interest=5, num_test=6,
     tasks=dataclasses.replace(TINY, methods=TWO),
