@@ -346,7 +346,7 @@ KINDS: dict[str, Table] = {
     # words from a list
     **{
         name: choice()
-        for name in ("births", "combine", "method", "metric", "on_interrupt", "schedule",
+        for name in ("combine", "method", "metric", "on_interrupt", "schedule",
                      "score")
     },
     "by": choice(none=True),
@@ -1595,7 +1595,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "schedule": CHOICE,
     "sampler": CHOICE,
     "approximation": CHOICE,
-    "births": CHOICE,
+    "moves": CHOICE,
     "checkpoint_seconds": ("abc", "", "nan", "-1"),
     "start_temperature": ("abc", "", "nan", "0.5", "3"),
     "known": ("abc", "", "2"),

@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -64,19 +65,24 @@ class FactorOptions(Options):
         Number of factors with which a chain starts, drawn from the prior. The default is 40 in a
         Poisson model, where surplus factors disappear early and new ones are found late. It is 1 in
         a Gaussian model, where the opposite holds.
-    births
-        "exact" or "approximate". The option "approximate" draws the number of new factors of a row
-        by a Monte Carlo estimate of its probability; it needs schedule="sequential". It is a
+    moves
+        "all" or "slice". Both are exact. "slice" is the slice sampler of the paper alone. "all" has
+        three kinds of moves besides, and finds factors sooner: splits and merges of factors, births
+        that know the data, and changes of scale between a factor and its weights.
+    approximation
+        None is exact. "births" draws the number of new factors of a row by a Monte Carlo estimate
+        of its probability, and has none of these moves; it needs `schedule="sequential"`. It is a
         baseline that does **not** sample the posterior: a reconstruction of the sampler that the
         paper compares with, see `bnp_kernels.processes.approximate_births`.
     """
 
     schedule: str = "parallel"
     init_factors: int | None = None
-    births: str = "exact"
+    moves: str = "all"
+    approximation: str | None = None
 
-    choices: ClassVar = {"births": ("exact", "approximate")}
-    sequential_only = ("births",)
+    choices: ClassVar = {"moves": ("all", "slice"), "approximation": (None, "births")}
+    sequential_only = ("approximation",)
 
     def checked(self, model: Model, sites: Collection[str] = ()) -> dict[str, Any]:
         """Return options whose stored form is another one, see `Options.checked`."""
@@ -102,8 +108,8 @@ class FactorSampler(Sampler):
     ):
         super().__init__(model, options, sampled_by_other_blocks)
         steps = {"parallel": self.kernel.parallel_step, "sequential": self.kernel.sequential_step}
-        is_exact = self.options.births == "exact"
-        self.sweep = steps[options.schedule] if is_exact else self.kernel.approximate_step
+        exact = partial(steps[options.schedule], slice_alone=self.options.moves == "slice")
+        self.sweep = self.kernel.approximate_step if self.options.approximation else exact
 
     @abc.abstractmethod
     def lay_out(self, data: Sources) -> PyTree:

@@ -490,9 +490,8 @@ class Fit(abc.ABC):
         own = whole is not self and [whole.representative()] == self._chain_numbers()
         text = chains_text(self.alignment, representative=own, **words)
         options = json.loads(self.data.attrs.get("options", "{}"))
-        for name in ("approximation", "births"):
-            if options.get(name) not in (None, "exact"):
-                text += f"\nThe sampler was not exact: {name}={options[name]!r}."
+        if options.get("approximation"):
+            text += f"\nThe sampler was not exact: approximation={options['approximation']!r}."
         if options.get("optimise"):
             text += f"\nOptimised, not sampled: {', '.join(options['optimise'])}."
         if not (head := self._modes_text()):

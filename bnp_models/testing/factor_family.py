@@ -39,6 +39,7 @@ __all__ = [
     "quantities_of_z",
     "ridge_mistakes",
     "sequential_mistakes",
+    "slice_mistakes",
 ]
 
 SHARP = 1e3
@@ -130,14 +131,18 @@ class FactorFamily:
     def case(self, targets: Mapping[str, Target], skip: Mapping[str, str], **own: Any) -> Case:
         """Return the case; `own` are the fields of it that belong to the model."""
         effort = Effort(400, 20, 60)
-        parallel, sequential = (late(self.kernel, f"{n}_step") for n in ("parallel", "sequential"))
         growth = Growth(num_used, self.resize, lambda state: state.overflow, self.capacity)
+        schedules = {}
+        for name, programs in (("parallel", 1), ("sequential", 2)):
+            alone = late(self.kernel, f"{name}_step", slice_alone=True)
+            of_all = late(self.kernel, f"{name}_step")
+            schedules |= {
+                name: Schedule(of_all, growth, effort, programs),
+                f"{name}, slice alone": Schedule(alone, growth, effort, programs),
+            }
         return Case(
             model=self.model,
-            schedules={
-                "parallel": Schedule(parallel, growth, effort),
-                "sequential": Schedule(sequential, growth, effort, num_programs=2),
-            },
+            schedules=schedules,
             targets=targets,
             tally=self.tally,
             log_joint=self.log_joint,
@@ -467,6 +472,22 @@ def sequential_mistakes(caught_by: str) -> Sequence[Mistake]:
         Mistake(
             "one slice that is not below the smallest stick", factor_slots, "open_slots",
             "jnp.broadcast_to(log_u + {log_least}, ", "0.0",
+            caught_by,
+        ),
+    ]  # fmt: skip
+
+
+def slice_mistakes(caught_by: str) -> Sequence[Mistake]:
+    """List wrong slices of rows, for the check of a parallel schedule without other moves."""
+    return [
+        Mistake(
+            "density of the slices left out", factor_slots, "sweep_slots",
+            "jnp.log(others / jnp.minimum(others, beta))", "0.0",
+            caught_by,
+        ),
+        Mistake(
+            "atoms not thinned", factor_slots, "open_slots",
+            "(jnp.log(keep) < unused.sum(axis=0))", "True",
             caught_by,
         ),
     ]  # fmt: skip

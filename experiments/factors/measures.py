@@ -134,7 +134,7 @@ def measure_births(a_phi: float, births: str, number: int, settings: Settings) -
     which run side by side, without compiling.
     """
     made = data.planted(settings.rows_per_source, seed=settings.seed)
-    options = {} if births == "exact" else {"births": births}
+    options = {} if births == "exact" else {"approximation": "births"}
     seen = Seen()
     sweeps = settings.births_sweeps[number]
     found = fit(
@@ -247,7 +247,7 @@ def measure_section(sources: Sources, wanted: Any, settings: Settings) -> dict[s
         exact = sparse.startswith("exact")
         half = settings.gaussian_sweeps[0 if exact else 1] // 2
         options |= {"num_warmup": half, "num_samples": half}
-        options |= {} if exact else {"births": "approximate", "schedule": "sequential"}
+        options |= {} if exact else {"approximation": "births", "schedule": "sequential"}
         reals = [as_reals(x) for x in (rows.hierarchical, rows.test)]
         found = fit(bnp.GaussianFactorAnalysis(), reals[0], settings, **options)
         score = of_rows(predict_rows(found, reals[1], **effort(settings)))
@@ -383,7 +383,7 @@ def measure_gaussian(
     `number` is 0 for exact births and 1 for approximate ones.
     """
     half = settings.image_sweeps[number] // 2
-    options = {"births": "approximate", "schedule": "sequential"} if number else {}
+    options = {"approximation": "births", "schedule": "sequential"} if number else {}
     found = fit(
         bnp.GaussianFactorAnalysis(), images.train, settings, init_factors=first, num_warmup=half,
         num_samples=half, num_chains=settings.image_chains, **options,

@@ -11,7 +11,8 @@ and with one slice per row, or one row after the other, with $\pi$ integrated ou
 `factor_slots`). An entry of z is drawn with its weight integrated out, and the weight is drawn
 right after it. Three further updates help a chain along: splits and merges of factors
 (`factor_splits`), births and deaths that know the data (`informed_births`), and moves along the
-ridge of scales (`factor_scales`).
+ridge of scales (`factor_scales`). The option `slice_alone` leaves these three out; what remains is
+the sampler of the paper.
 
 Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
 applications to shared subspace learning, UAI 2012, eq. 9. The paper does not print the updates.
@@ -183,17 +184,19 @@ def init(
 
 
 def parallel_step(
-    rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors
-) -> tuple[GaussianState, GaussianInfo]:
-    """Redraw everything once, with z drawn for all rows in parallel."""
-    return _step(rng_key, state, data, priors, sequential=False)
+    rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors,
+    *, slice_alone: bool = False,
+) -> tuple[GaussianState, GaussianInfo]:  # fmt: skip
+    """Redraw everything once, with z drawn for all rows in parallel; see `_step`."""
+    return _step(rng_key, state, data, priors, sequential=False, slice_alone=slice_alone)
 
 
 def sequential_step(
-    rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors
-) -> tuple[GaussianState, GaussianInfo]:
-    """Redraw everything once, z row by row with the sources' probabilities integrated out."""
-    return _step(rng_key, state, data, priors, sequential=True)
+    rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors,
+    *, slice_alone: bool = False,
+) -> tuple[GaussianState, GaussianInfo]:  # fmt: skip
+    """Redraw everything once, z row by row with probabilities integrated out; see `_step`."""
+    return _step(rng_key, state, data, priors, sequential=True, slice_alone=slice_alone)
 
 
 def _step(
@@ -203,10 +206,17 @@ def _step(
     priors: GaussianPriors,
     *,
     sequential: bool,
+    slice_alone: bool,
 ) -> tuple[GaussianState, GaussianInfo]:
+    """Redraw everything once.
+
+    With `slice_alone` the sampler is the paper's: without splits and merges, without births that
+    know the data, and without moves along the ridge of scales.
+    """
     key_births, key_process, key_slots, key_z, key_values, key_split = bits.split(rng_key, 6)
-    state = _split_or_merge(key_split, state, data)
-    state = _draw_own_factors(key_births, state, data)
+    if not slice_alone:
+        state = _split_or_merge(key_split, state, data)
+        state = _draw_own_factors(key_births, state, data)
     beta, alpha, tau = beta_process.draw_process(
         key_process, state.z, state.beta, state.alpha, state.tau, data.rows,
         BetaProcessPriors(priors.alpha, priors.tau),
@@ -220,7 +230,10 @@ def _step(
     new = state._replace(
         z=z, beta=beta, phi=phi, weights=weights, alpha=alpha, tau=tau, overflow=overflow
     )
-    return _draw_values(key_values, new, data, priors), GaussianInfo(z.sum(dtype=jnp.int32))
+    key_values, key_ridge = bits.split(key_values)
+    new = _draw_values(key_values, new, data, priors)
+    new = new if slice_alone else _rescale(key_ridge, new, data.rows, priors)
+    return new, GaussianInfo(z.sum(dtype=jnp.int32))
 
 
 def approximate_step(
@@ -343,11 +356,10 @@ def _propose(
 def _draw_values(
     rng_key: Key[Array, ""], state: GaussianState, data: Reals, priors: GaussianPriors
 ) -> GaussianState:
-    """Redraw factors and variances, and move along the ridge of scales."""
-    key_phi, key_scales, key_ridge = bits.split(rng_key, 3)
+    """Redraw factors and variances."""
+    key_phi, key_scales = bits.split(rng_key)
     state = state._replace(phi=_draw_phi(key_phi, state, data))
-    state = _draw_scales(key_scales, state, data, priors)
-    return _rescale(key_ridge, state, data.rows, priors)
+    return _draw_scales(key_scales, state, data, priors)
 
 
 def _draw_z(

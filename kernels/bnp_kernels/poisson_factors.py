@@ -12,7 +12,8 @@ slice per row, or one row after the other, with $\pi$ integrated out (see `facto
 update of z integrates the allocation of counts to factors out. The allocation is drawn afterwards,
 and phi, w and lambda are drawn given it. Three further updates help a chain along: splits and
 merges of factors (`factor_splits`), births and deaths that know the data (`informed_births`), and
-moves along the ridge of scales (`factor_scales`).
+moves along the ridge of scales (`factor_scales`). The option `slice_alone` leaves these three
+out; what remains is the sampler of the paper.
 
 Gupta, Phung and Venkatesh, A slice sampler for restricted hierarchical beta process with
 applications to shared subspace learning, UAI 2012, eqs. 8 and 26 to 31. In the paper, the rate of
@@ -151,17 +152,19 @@ def init(
 
 
 def parallel_step(
-    rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors
-) -> tuple[PoissonState, PoissonInfo]:
-    """Redraw everything once, with z drawn for all rows in parallel."""
-    return _step(rng_key, state, data, priors, sequential=False)
+    rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors,
+    *, slice_alone: bool = False,
+) -> tuple[PoissonState, PoissonInfo]:  # fmt: skip
+    """Redraw everything once, with z drawn for all rows in parallel; see `_step`."""
+    return _step(rng_key, state, data, priors, sequential=False, slice_alone=slice_alone)
 
 
 def sequential_step(
-    rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors
-) -> tuple[PoissonState, PoissonInfo]:
-    """Redraw everything once, z row by row with the sources' probabilities integrated out."""
-    return _step(rng_key, state, data, priors, sequential=True)
+    rng_key: Key[Array, ""], state: PoissonState, data: Counts, priors: PoissonPriors,
+    *, slice_alone: bool = False,
+) -> tuple[PoissonState, PoissonInfo]:  # fmt: skip
+    """Redraw everything once, z row by row with probabilities integrated out; see `_step`."""
+    return _step(rng_key, state, data, priors, sequential=True, slice_alone=slice_alone)
 
 
 def _step(
@@ -171,13 +174,20 @@ def _step(
     priors: PoissonPriors,
     *,
     sequential: bool,
+    slice_alone: bool,
 ) -> tuple[PoissonState, PoissonInfo]:
+    """Redraw everything once.
+
+    With `slice_alone` the sampler is the paper's: without splits and merges, without births that
+    know the data, and without moves along the ridge of scales.
+    """
     key_births, key_process, key_rates, key_slots, key_z, key_values, key_split = bits.split(
         rng_key, 7
     )
     rows = data.rows
-    state = _split_or_merge(key_split, state, data, priors)
-    state = _draw_own_factors(key_births, state, data, priors)
+    if not slice_alone:
+        state = _split_or_merge(key_split, state, data, priors)
+        state = _draw_own_factors(key_births, state, data, priors)
     beta, alpha, tau = beta_process.draw_process(
         key_process, state.z, state.beta, state.alpha, state.tau, rows,
         BetaProcessPriors(priors.alpha, priors.tau),
@@ -194,7 +204,10 @@ def _step(
         z, beta, phi, jnp.where(z, weights, 0.0), state.background, alpha, tau, b_phi, b_w,
         state.overflow | slots.overflow,
     )  # fmt: skip
-    return _draw_values(key_values, new, data, priors), PoissonInfo(z.sum(dtype=jnp.int32))
+    key_values, key_ridge = bits.split(key_values)
+    new = _draw_values(key_values, new, data, priors)
+    new = new if slice_alone else _rescale(key_ridge, new, rows, priors)
+    return new, PoissonInfo(z.sum(dtype=jnp.int32))
 
 
 def approximate_step(
@@ -418,9 +431,9 @@ def _draw_values(
     """Redraw phi, w and lambda given an allocation of the counts (eqs. 26, 28 and 30).
 
     Given the allocation, lambda is independent of phi and w. So all three may use the same
-    allocation. The end is a move along the ridge of scales.
+    allocation.
     """
-    key_counts, key_phi, key_w, key_background, key_ridge = bits.split(rng_key, 5)
+    key_counts, key_phi, key_w, key_background = bits.split(rng_key, 4)
     (num_slots, num_rows), num_features = state.z.shape, state.phi.shape[1]
     source = data.rows.source
     by_row, by_feature, of_background = allocate(
@@ -438,8 +451,7 @@ def _draw_values(
     weights = draw_gamma(key_w, shape[source][None, :] + by_row, rate, slot, row)
     background = _draw_background(key_background, of_background, data, priors)
     weights = jnp.where(state.z, weights, 0.0)
-    new = state._replace(phi=phi, weights=weights, background=background)
-    return _rescale(key_ridge, new, data.rows, priors)
+    return state._replace(phi=phi, weights=weights, background=background)
 
 
 def _rescale(

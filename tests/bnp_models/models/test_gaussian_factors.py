@@ -61,8 +61,9 @@ CONTRACT = testing.Contract(
         ),
         ({"record": ("w",)}, "record must be one of"),
         ({"init_factors": -1}, "init_factors must be"),
-        ({"births": "slow"}, "births must be one of"),
-        ({"births": "approximate"}, "births='approximate' needs schedule='sequential'"),
+        ({"moves": "slow"}, "moves must be one of"),
+        ({"approximation": "slow"}, "approximation must be one of"),
+        ({"approximation": "births"}, "approximation='births' needs schedule='sequential'"),
     ],
     data_refused=[
         (np.ones((2, 2)), "data must be a Sources, got ndarray"),
@@ -198,12 +199,16 @@ def test_draws_do_not_depend_on_an_offset(tmp_path):
 
 
 @pytest.mark.slow
-def test_approximate_births():
-    """The baseline through fit: from one factor to more, and finite all the way."""
-    how = {"schedule": "sequential", "births": "approximate", "init_factors": 1}
-    found = bnp.fit(GAUSSIAN, DATA, **SIZES, **how)
+@pytest.mark.parametrize(
+    "how",
+    [{"schedule": "sequential", "approximation": "births"}, {"moves": "slice"}],
+    ids=["approximate births", "slice alone"],
+)
+def test_samplers_of_the_paper(how):
+    """Through fit: from one factor to more, and finite all the way."""
+    found = bnp.fit(GAUSSIAN, DATA, **{**SIZES, "num_samples": 40}, **how, init_factors=1)
     used = arviz_data.group(found.data, "posterior")["num_factors_used"].values
-    assert used.shape == (2, 4)
+    assert used.shape == (2, 40)
     assert used.max() > 1
     assert np.isfinite(arviz_data.group(found.data, "sample_stats")["lp"].values).all()
 

@@ -48,8 +48,8 @@ CONTRACT = testing.Contract(
         ({"record": ("w",)}, "record must be one of"),
         ({"init_factors": -1}, "init_factors must be"),
         (
-            {"births": "approximate"},
-            "births='approximate' needs schedule='sequential', got schedule='parallel'",
+            {"approximation": "births"},
+            "approximation='births' needs schedule='sequential', got schedule='parallel'",
         ),
     ],
     data_refused=[
