@@ -55,7 +55,7 @@ FAMILY = testing.FactorFamily(
     fixed=FIXED_A, laws=laws, own=own,
     lay_out=lambda x, observed: make_reals(x, JOINT_SOURCE, 2, observed),
     density=lambda state, data, priors: gaussian_factors.log_joint(state, data),
-    missing=np.array([[0, 0], [0, 1], [1, 0], [0, 0]], bool),
+    missing=np.array([[1, 0], [0, 1], [1, 0], [0, 0]], bool),
     also={"centre": False},  # the law of data that are centred already
 )  # fmt: skip
 
@@ -94,11 +94,13 @@ def draw_x(rng_key, state, source):
 
 def quantities(state, data):
     log_n, log_w, log_phi = map(jnp.log, (state.sigma2_n, state.sigma2_w, state.sigma2_phi))
+    signal = state.phi.T @ state.weights
     return {
         "log(1 + x^2)": jnp.log1p(data.x**2).sum(),
         "log(1 + phi^2)": jnp.log1p(state.phi**2).sum(),
         "log(1 + w^2)": jnp.log1p(state.weights**2).sum(),
-        "signal x": jnp.tanh((state.phi.T @ state.weights) * data.x).sum(),
+        "signal x": jnp.tanh(signal * data.x).sum(),
+        "signal where x is missing": jnp.where(data.observed, 0.0, jnp.log1p(signal**2)).sum(),
         "log sigma2_w * log sigma2_phi": log_w[0] * log_phi,
         "log sigma2_n * log x^2": (log_n[data.rows.source] * jnp.log1p(data.x[0] ** 2)).sum(),
     }
