@@ -193,13 +193,14 @@ def _panels(run: Run, score: str) -> list[Panel]:
     made = []
     figures = [
         ("continuum", None, "Figure 5: ten tasks"),
-        ("denser", None, "Figure 5 with topics of beta 0.02"),
+        ("denser", None, "Figure 5, beta 0.02"),
     ]
     mixings = run["settings"]["task_mixings"]
     figures += [
         (part, u, f"Figure {6 + n}{dense}: u = {u:g}")
-        for part, dense in (("denser-tasks", " with topics of beta 0.02"), ("tasks", ""))
+        for part, dense in (("denser-tasks", ", beta 0.02"), ("tasks", ""))
         for n, u in enumerate(mixings)
+        if of_part(run, part)
     ]
     figures += [("newsgroups", None, "Figure 9: newsgroups"), ("nips", None, "Figure 10: NIPS")]
     axis = dict.fromkeys(BY_MIXING, ("mixing coefficient u", "mixing"))
