@@ -5,20 +5,25 @@ applications to shared subspace learning, UAI 2012, section 5. What the paper le
 here and said so.
 """
 
+import itertools
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
+import scipy.stats
 from jaxtyping import Bool, Float, Int, Num
+from scipy.special import gammaln, logsumexp
 from study.splits import chosen, standardised
 
 from bnp_models import Corpus, Sources
+from bnp_models.base.row_annealing import PoissonRows
 from bnp_models.data.readers import read_npz
 
 __all__ = [
     "MASS", "Images", "Planted", "Section", "bundled", "class_images", "corpus_of", "digits",
-    "planted", "section_rows", "sections", "simulated", "tiny_images", "tiny_sections",
+    "exact_log_prob", "known_rows", "planted", "section_rows", "sections", "simulated",
+    "tiny_images", "tiny_sections",
 ]  # fmt: skip
 
 NUM_FEATURES = 100  # of planted factors
@@ -89,6 +94,52 @@ def simulated(seed: int = 0) -> Sources:
     return Sources.from_arrays(made, names=["VP", "auxiliary"])
 
 
+def known_rows(
+    factors: int, counts: int, rows: int, *, seed: int = 0
+) -> tuple[PoissonRows, Int[np.ndarray, "N M"]]:
+    """Draw rows of one source, and return the factors that they are drawn from, too.
+
+    A row uses half of the factors, or `MASS` of them on average if there are more. Other laws are
+    those of `simulated`, but factors and background are divided, so that a row has about `counts`
+    counts.
+    """
+    rng = np.random.default_rng([seed, factors, counts])
+    phi = rng.gamma(1.0, 1.0, (factors, NUM_FEATURES))
+    use = min(0.5, MASS / factors)
+    scale = counts / (BACKGROUND * NUM_FEATURES + use * 2.0 * phi.sum())
+    z = rng.random((rows, factors)) < use
+    weights = np.where(z, rng.gamma(1.0, 2.0, z.shape), 0.0)
+    values = rng.poisson(scale * (BACKGROUND + weights @ phi)).astype(np.int32)
+    one = np.ones(1, np.float32)
+    return PoissonRows(
+        (scale * phi).astype(np.float32), np.full((1, factors), use, np.float32),
+        scale * BACKGROUND * one, a_w=one, b_w=one / 2,
+    ), values  # fmt: skip
+
+
+def exact_log_prob(
+    values: Int[np.ndarray, "N M"], state: PoissonRows, points: int = 1000
+) -> Float[np.ndarray, " N"]:
+    """Return log probabilities of rows of two factors, by sums over a grid of weights.
+
+    The grid ends at a weight that one in 10^8 exceeds.
+    """
+    w = np.linspace(0.0, -np.log(1e-8) / state.b_w[0], points)
+    mass = scipy.stats.gamma.pdf(w, state.a_w[0], scale=1 / state.b_w[0]) * (w[1] - w[0])
+    mass[[0, -1]] /= 2  # the trapezoid rule
+    unused, used = (np.zeros(1), np.zeros(1)), (w, np.log(mass))
+    first, second = state.phi.astype(float)
+    parts = []
+    for z in itertools.product([False, True], repeat=2):
+        log_prior = np.log(np.where(z, state.pi[0], 1 - state.pi[0])).sum()
+        (firsts, of_first), (seconds, of_second) = (used if on else unused for on in z)
+        for weight, log_mass in zip(firsts, of_first, strict=True):
+            rate = state.background[0] + weight * first + seconds[:, None] * second
+            log_likelihood = values @ np.log(rate).T - rate.sum(axis=1)
+            parts.append(log_prior + log_mass + logsumexp(log_likelihood + of_second, axis=1))
+    return logsumexp(parts, axis=0) - gammaln(values + 1).sum(axis=1)
+
+
 def sections(folder: str | Path, max_words: int | None = None) -> Sources:
     """Read the nine sections of NIPS 1988 to 1999 as sources, their papers in a random order.
 
@@ -132,9 +183,12 @@ def section_rows(
 
 
 def corpus_of(sources: Sources, values: Int[np.ndarray, "N M"] | None = None) -> Corpus:
-    """Turn rows of counts, perhaps others than those of the sources, into documents."""
+    """Turn rows of counts, perhaps others than those of the sources, into documents in groups."""
     values = np.asarray(sources.values) if values is None else values
-    return Corpus.from_counts(scipy.sparse.csr_array(values), vocabulary=sources.feature_names)
+    groups = [sources.source_names[j] for j in np.asarray(sources.source)]
+    return Corpus.from_counts(
+        scipy.sparse.csr_array(values), vocabulary=sources.feature_names, groups=groups
+    )
 
 
 def class_images(

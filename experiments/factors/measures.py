@@ -10,7 +10,7 @@ import numpy as np
 import xarray
 from jaxtyping import Float, Int
 from scipy.special import gammaln
-from study.scores import convergence, unigram
+from study.scores import convergence, mean_of, unigram
 from study.timing import Seen
 
 import bnp_models as bnp
@@ -20,14 +20,21 @@ from bnp_models.posterior import arviz_data
 from bnp_models.posterior.factor_states import FactorStates, match
 from bnp_models.results import factor_tables
 from bnp_models.scores.held_out import document_completion, left_to_right
-from bnp_models.scores.held_out_rows import RowScore, predict_rows, row_completion, thin
+from bnp_models.scores.held_out_rows import (
+    METHODS,
+    RowScore,
+    predict_rows,
+    row_completion,
+    row_evidence,
+    thin,
+)
 from bnp_models.scores.retrieval import retrieve
 from factors import data
 from factors.settings import Settings
 
 __all__ = [
-    "SCOPES", "fit", "measure_births", "measure_features", "measure_gaussian", "measure_planted",
-    "measure_section",
+    "SCOPES", "fit", "measure_estimates", "measure_features", "measure_gaussian", "measure_planted",
+    "measure_sampler", "measure_section",
 ]  # fmt: skip
 
 SCOPES = (1, 2, 5, 10, 20, 50, 100)
@@ -127,23 +134,22 @@ def measure_planted(
     }
 
 
-def measure_births(a_phi: float, births: str, number: int, settings: Settings) -> dict[str, Any]:
-    """Find planted factors from one factor, row by row, with exact or approximate births.
+def measure_sampler(
+    a_phi: float, seed: int, options: dict[str, str], settings: Settings
+) -> dict[str, Any]:
+    """Find planted factors from one factor by one chain, row by row.
 
-    `number` is the place of these births in the settings. Times are those of all chains together,
-    which run side by side, without compiling.
+    Times are those of the sweeps, without compiling.
     """
-    made = data.planted(settings.rows_per_source, seed=settings.seed)
-    options = {} if births == "exact" else {"approximation": "births"}
-    seen = Seen()
-    sweeps = settings.births_sweeps[number]
+    made = data.planted(settings.rows_per_source, seed=seed)
+    seen, sweeps = Seen(), settings.sampler_sweeps
     found = fit(
         bnp.PoissonGammaFactorAnalysis(a_phi=a_phi), made.sources, settings, num_warmup=0,
-        num_samples=sweeps, num_chains=settings.births_chains, init_factors=1, progress=seen,
-        keep_states=settings.births_states[number], schedule="sequential", **options,
+        num_samples=sweeps, num_chains=1, keep_states=settings.sampler_states, init_factors=1,
+        schedule="sequential", seed=settings.seed + seed, progress=seen, **options,
     )  # fmt: skip
-    lp, counts = traces(found)
-    reached = arrivals(found.factor_states, made.phi)
+    (lp,), (counts,) = traces(found)
+    (reached,) = arrivals(found.factor_states, made.phi)
     ends, seconds = np.transpose([(line["sweeps"], line["seconds"]) for line in seen.lines])
 
     def until(sweep: int) -> float:  # from the first stretch, which waits for the compiler
@@ -151,14 +157,46 @@ def measure_births(a_phi: float, births: str, number: int, settings: Settings) -
 
     step = max(sweeps // 100, 1)
     return {
-        "summary": f"{sum(x is not None for x in reached)} of {len(reached)} chains",
+        "summary": f"{'never' if reached is None else f'{reached} sweeps'}",
         "sweeps": sweeps,
         "seconds_of_sweeps": until(sweeps),
         "sweeps_to_all": reached,
-        "seconds_to_all": [None if sweep is None else until(sweep) for sweep in reached],
-        "factors_in_use_by_chain": counts[:, ::step].tolist(),
-        "lp_by_chain": lp[:, ::step].round().astype(int).tolist(),
-        "factors_or_topics": float(counts[:, sweeps // 2 :].mean()),
+        "seconds_to_all": None if reached is None else until(reached),
+        "factors_in_use": counts[::step].tolist(),
+        "lp": lp[::step].round().astype(int).tolist(),
+        "factors_or_topics": float(counts[sweeps // 2 :].mean()),
+    }
+
+
+def measure_estimates(factors: int, counts: int, settings: Settings) -> dict[str, Any]:
+    """Estimate the probability of rows whose factors are known, in each way.
+
+    The truth is a sum over a grid, or with more than two factors annealing at many temperatures,
+    which is at most a little too low. `gap` is what an estimate is too high, in nats per row.
+    """
+    state, values = data.known_rows(factors, counts, settings.estimate_rows, seed=settings.seed)
+    source = np.zeros(len(values), np.int32)
+
+    def estimated(method: str, temperatures: int) -> Float[np.ndarray, " N"]:
+        rng = np.random.default_rng([settings.seed, temperatures])
+        how = {"method": method, "num_temperatures": temperatures, "num_particles": 2}
+        return row_evidence(rng, values, state, source, **how)
+
+    if factors == 2:
+        truth = data.exact_log_prob(values, state)
+    else:
+        truth = estimated("ais", settings.reference_temperatures)
+    gaps = {
+        f"{method}, {n}": mean_of((estimated(method, n) - truth).tolist())
+        for method in METHODS
+        for n in settings.estimate_temperatures
+    }
+    return {
+        "summary": ", ".join(f"{name}: {gap.value:+.2f}" for name, gap in gaps.items()),
+        "mean_counts": float(values.sum(axis=1).mean()),
+        "nats_per_row": -float(truth.mean()),
+        "gap": {name: gap.value for name, gap in gaps.items()},
+        "error_of_gap": {name: gap.error for name, gap in gaps.items()},
     }
 
 
@@ -231,16 +269,18 @@ def measure_section(sources: Sources, wanted: Any, settings: Settings) -> dict[s
     if wanted.first is not None:
         options["init_factors"] = wanted.first
     kind, _, sparse = method.partition(" ")
+    topics = {"HDP alone": rows.alone, "HDP pooled": rows.pooled,
+              "HDP, three levels": rows.hierarchical}  # fmt: skip
     if method == "unigram":
         values = np.asarray(rows.test.values)
         rest = values - thin(values, settings.seed)
         score = unigram(np.asarray(rows.pooled.values).sum(axis=0), rest, settings.hdp_beta)
         perplexity = score["perplexity"]
         return {"summary": f"perplexity {perplexity:.1f}", "word_perplexity": perplexity}
-    if kind == "HDP":
-        train = rows.alone if method == "HDP alone" else rows.pooled
-        model = bnp.HDPLDA(beta=settings.hdp_beta)
-        found = fit(model, data.corpus_of(train), settings, **options)
+    if method in topics:
+        made = bnp.MultiTaskHDPLDA if method == "HDP, three levels" else bnp.HDPLDA
+        train = data.corpus_of(topics[method])
+        found = fit(made(beta=settings.hdp_beta), train, settings, **options)
         score = predict_topics(found, rows.test, settings)
         nats = score["nats_per_paper_given_its_length"]
     elif kind == "Gaussian,":
@@ -253,7 +293,9 @@ def measure_section(sources: Sources, wanted: Any, settings: Settings) -> dict[s
         score = of_rows(predict_rows(found, reals[1], **effort(settings)))
         nats = score["nats_per_paper_together"]
     else:
-        prior: dict[str, Any] = {"a_phi": settings.sparse_a_phi if sparse else 1.0}
+        named = {"": 1.0, "sparse": settings.sparse_a_phi}
+        a_phi = named[sparse] if sparse in named else float(sparse.removeprefix("a_phi "))
+        prior: dict[str, Any] = {"a_phi": a_phi}
         prior |= {"tau": data.MASS} if wanted.part == "simulated" else {}
         model = bnp.PoissonGammaFactorAnalysis(**prior)
         found = fit(model, getattr(rows, kind), settings, **options)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from study.cells import Cell, later
 
 from factors import data, measures
-from factors.settings import Settings, from_factors
+from factors.settings import SAMPLERS, Settings, from_factors
 
 __all__ = ["KINDS", "Fit", "prepare", "section_fits", "simulated_fits"]
 
@@ -35,12 +35,18 @@ def cells(s: Settings, folder: str | None) -> Iterator[Cell]:
                     detail={"a_phi": a_phi}, split_seed=seed, chain_seed=s.seed,
                     start=from_factors(first),
                 )  # fmt: skip
-        for number, births in enumerate(BIRTHS):
+        for seed in s.sampler_seeds:
+            for name, options in SAMPLERS.items():
+                yield Cell(
+                    "samplers", name, partial(measures.measure_sampler, a_phi, seed, options, s),
+                    detail={"a_phi": a_phi}, split_seed=seed, chain_seed=s.seed + seed,
+                    start=from_factors(1),
+                )  # fmt: skip
+    for factors in s.estimate_factors:
+        for counts in s.estimate_counts:
             yield Cell(
-                "births", f"{births} births",
-                partial(measures.measure_births, a_phi, births, number, s),
-                detail={"a_phi": a_phi}, split_seed=s.seed, chain_seed=s.seed,
-                start=from_factors(1),
+                "estimates", COUNTS, partial(measures.measure_estimates, factors, counts, s),
+                detail={"factors": factors, "counts": counts}, split_seed=s.seed,
             )  # fmt: skip
     for fit in (*simulated_fits(s), *section_fits(s)):
         source = f"simulated {fit.run}" if fit.part == "simulated" else fit.part
@@ -93,13 +99,18 @@ def section_fits(s: Settings) -> Iterator[Fit]:
     for run in range(s.runs):
         yield from fits(run, ("unigram", *KINDS), s.auxiliaries, s.target_sizes)
         yield from fits(run, sparse, s.sparse_auxiliaries, s.sparse_sizes)
+        sparser = [f"hierarchical a_phi {a_phi:g}" for a_phi in s.sparser_a_phi]
+        yield from fits(run, sparser, s.auxiliaries[:1], s.sparse_sizes)
         gaussian = [f"Gaussian, {births} births" for births in BIRTHS]
         yield from fits(run, gaussian, s.auxiliaries[:1], s.gaussian_sizes)
         if run < s.topic_runs:
             yield from fits(run, ("HDP pooled", "HDP alone"), s.topic_auxiliaries, s.target_sizes)
+            yield from fits(run, ["HDP, three levels"], s.topic_auxiliaries, s.three_level_sizes)
         if run == 0 and s.size != "quick":
             yield from fits(run, KINDS, s.auxiliaries[:1], s.target_sizes, s.other_start)
             yield from fits(run, sparse, s.auxiliaries[:1], s.sparse_sizes, s.other_start)
+    for run in range(s.runs, s.more_runs):
+        yield from fits(run, KINDS, s.auxiliaries[:1], s.more_sizes)
 
 
 def image_cells(s: Settings, part: str, images: Callable[[], data.Images]) -> Iterator[Cell]:

@@ -23,17 +23,18 @@ from factors.claims import (
     WORDS,
     Pair,
     by_data,
-    censored,
     nats_by_section,
     scores_of,
     shared,
+    times_of,
 )
 
 __all__ = ["CLAIMS", "report"]
 
 COLOURS = {
     "hierarchical": PALETTE[0], "pooled": PALETTE[1], "alone": PALETTE[2],
-    "HDP pooled": PALETTE[3], "HDP alone": PALETTE[4], "unigram": PALETTE[6],
+    "HDP pooled": PALETTE[3], "HDP alone": PALETTE[4], "HDP, three levels": PALETTE[5],
+    "unigram": PALETTE[6],
 }  # fmt: skip
 PAIRS = (
     ("simulated", "hierarchical", "pooled"), ("simulated", "hierarchical", "alone"),
@@ -54,8 +55,8 @@ def report(run: Run, output: Path) -> str:
     s = run["settings"]
     about = (
         f"{s['size']} size. Planted factors: counts of two sources drawn from twelve factors, "
-        f"{s['planted_chains']} chains of {s['planted_sweeps']} sweeps from each start; births: "
-        f"{s['births_chains']} chains of {' and '.join(map(str, s['births_sweeps']))} sweeps. "
+        f"{s['planted_chains']} chains of {s['planted_sweeps']} sweeps from each start; "
+        f"samplers: a chain of {s['sampler_sweeps']} sweeps for each data set. "
         "Sections: papers of NIPS, the section VP is the target; simulated: the same of counts "
         f"drawn from the model; {s['num_chains']} chains of {s['num_warmup']} + "
         f"{s['num_samples']} sweeps, {' + '.join(map(str, s['section_sweeps']))} of sections, "
@@ -71,7 +72,9 @@ def report(run: Run, output: Path) -> str:
     tables = [
         Table("Claims", "claims", judge(CLAIMS, run)),
         Table("Planted factors", "planted", list(_planted(run))),
-        Table("Births", "births", list(_births(run))),
+        Table("Samplers, one chain for each data set", "samplers", list(_samplers(run))),
+        Table("Estimates of the probability of a row", "estimates", list(_estimates(run)),
+              "Nats per row by which each is too high: annealing, eq. 32, draws from the prior."),
         Table("Paired differences", "differences", list(_differences(run)), "Nats per paper by "
               "which the first method is better; the other start less the usual one."),
         Table("Sections, simulated counts: means over splits and auxiliary sections", "sections",
@@ -105,15 +108,32 @@ def _never(value: float | None) -> str:
     return "never" if value is None else f"{value:.0f}"
 
 
-def _births(run: Run) -> Iterator[Run]:
-    for r in of_part(run, "births"):
+def _samplers(run: Run) -> Iterator[Run]:
+    for a_phi, method in _sampled(run):
+        chains = of_part(run, "samplers", a_phi=a_phi, method=method)
         yield {
-            "method": r["method"], "a_phi": r["a_phi"], "sweeps": r["sweeps"],
-            "seconds_of_sweeps": r["seconds_of_sweeps"],
-            "sweeps_to_all": " ".join(map(_never, r["sweeps_to_all"])),
-            "seconds_to_all": " ".join(map(_never, r["seconds_to_all"])),
-            "factors": r["factors_or_topics"],
-            "log_density_at_the_end": f"{np.mean([x[-1] for x in r['lp_by_chain']]):.1f}",
+            "a_phi": a_phi, "method": method, "data_sets": len(chains),
+            "sweeps": chains[0]["sweeps"],
+            "seconds_of_sweeps": np.mean([r["seconds_of_sweeps"] for r in chains]),
+            "sweeps_to_all": " ".join(_never(r["sweeps_to_all"]) for r in chains),
+            "seconds_to_all": " ".join(_never(r["seconds_to_all"]) for r in chains),
+            "factors": np.mean([r["factors_or_topics"] for r in chains]),
+            "log_density_at_the_end": f"{np.mean([r['lp'][-1] for r in chains]):.1f}",
+        }  # fmt: skip
+
+
+def _sampled(run: Run) -> list[tuple[float, str]]:
+    """Return priors and samplers that were measured."""
+    return list(dict.fromkeys((r["a_phi"], r["method"]) for r in of_part(run, "samplers")))
+
+
+def _estimates(run: Run) -> Iterator[Run]:
+    for r in of_part(run, "estimates"):
+        gaps = {name: (gap, r["error_of_gap"][name]) for name, gap in r["gap"].items()}
+        yield {
+            "factors": r["factors"], "mean_counts": r["mean_counts"],
+            "nats_per_row": r["nats_per_row"],
+            **{name: f"{gap:+.2f} ± {error:.2f}" for name, (gap, error) in gaps.items()},
         }  # fmt: skip
 
 
@@ -199,12 +219,11 @@ def _planted_panels(run: Run) -> Iterator[Panel]:
         )  # fmt: skip
     for unit in ("sweeps", "seconds"):
         curves = []
-        for r in of_part(run, "births"):
-            end = r["sweeps"] if unit == "sweeps" else r["seconds_of_sweeps"]
-            times, there = censored(r[f"{unit}_to_all"], end)
-            x = np.concatenate([[0], np.repeat(np.sort(times[there]), 2), [end]])
+        for a_phi, method in _sampled(run):
+            times, there = times_of(run, unit, a_phi=a_phi, method=method)
+            x = np.concatenate([[0], np.repeat(np.sort(times[there]), 2), [times.max()]])
             y = np.repeat(np.arange(there.sum() + 1), 2) / len(there)
-            label = f"{r['method']}, a_phi {r['a_phi']:g}"
+            label = f"{method}, a_phi {a_phi:g}"
             curves.append(Curve(label, np.maximum(x, 0.5).tolist(), y.tolist(), markers=False))
         yield Panel("Chains from one factor, row by row", unit, "share that found all factors",
                     curves, log_x=True, ylim=(-0.02, 1.02))  # fmt: skip

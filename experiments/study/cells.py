@@ -100,7 +100,7 @@ def open_run(
 def joined(run: Record, others: Mapping[Path, Record], may_change: Sequence[str] = ()) -> Record:
     """Return a run with the cells of other files, too, in the order of their names.
 
-    All files share their head.
+    All files share their head, but for settings that only some of them have.
     """
     sessions, cells = list(run["sessions"]), dict(run["cells"])
     head = {name: x for name, x in run.items() if name not in ("sessions", "cells")}
@@ -114,7 +114,9 @@ def joined(run: Record, others: Mapping[Path, Record], may_change: Sequence[str]
         for key, record in other["cells"].items():
             cells[key] = {**record, "session": record["session"] + len(sessions)}
         sessions += other["sessions"]
-    return {**run, "sessions": sessions, "cells": cells}
+        if "settings" in head:
+            head["settings"] = {**other["settings"], **head["settings"]}
+    return {**head, "sessions": sessions, "cells": cells}
 
 
 def _others(run: Record, head: Record, may_change: Sequence[str]) -> list[str]:

@@ -153,6 +153,48 @@ def test_counts_are_drawn_from_the_model(data):
     assert abs(np.mean(means) - 12.1) < 5 * 6 / np.sqrt(100)
 
 
+class TestKnownRows:
+    def test_probabilities_of_all_rows_have_the_sum_one(self, data):
+        state, _ = data.known_rows(2, 1, 1)
+        state = state._replace(phi=state.phi[:, :1] * 20)  # of one feature
+        log_prob = data.exact_log_prob(np.arange(100)[:, None], state)
+        assert np.exp(log_prob).sum() == pytest.approx(1, abs=1e-3)
+        # no count: each factor is unused, or e^-(weight * factor) is averaged over its weight
+        unseen = np.exp(-state.background[0]) * np.prod(0.5 + 0.5 * 0.5 / (0.5 + state.phi))
+        assert np.exp(log_prob[0]) == pytest.approx(unseen, rel=1e-4)
+
+    @pytest.mark.parametrize("factors", [2, 48])
+    def test_rows_have_about_as_many_counts_as_are_asked_for(self, data, factors):
+        state, values = data.known_rows(factors, 200, 4000)
+        assert state.phi.shape == (factors, 100)
+        # a row has 1 to 6 factors of weight 2 +- 2, used or not: its sd is below 1.3 means
+        assert abs(values.sum(axis=1).mean() / 200 - 1) < 5 * 1.3 / np.sqrt(4000)
+
+
+class TestClaimOfEstimates:
+    def ask(self, claims, ais, paper, error=0.5):
+        found = [
+            {
+                "part": "estimates", "factors": k, "mean_counts": 100.0,
+                "gap": {"ais, 100": ais, "eq32, 100": gap},
+                "error_of_gap": {"ais, 100": error, "eq32, 100": error},
+            }
+            for k, gap in zip((2, 12), paper, strict=True)
+        ]  # fmt: skip
+        run = of_cells(*found, section_temperatures=100, reference_temperatures=1000)
+        return claims._estimates(run)
+
+    def test_nearer_in_every_cell(self, claims):
+        found = self.ask(claims, -1.0, (4.0, 15.0))
+        assert (found.verdict, found.chains) == ("holds", None)
+        assert found.found == (
+            "2 factors, 100 counts: +4.0 and -1.0; 12 factors, 100 counts: +15.0 and -1.0"
+        )
+        assert self.ask(claims, -6.0, (4.0, 15.0)).verdict == "does not hold"
+        assert self.ask(claims, -3.0, (4.0, 15.0)).verdict == "not decided"
+        assert claims._estimates(of_cells()).verdict == "not run"
+
+
 def of_cells(*cells, **settings):
     given = {"max_words": None, "num_particles": 20, **settings}
     return {"settings": given, "cells": dict(enumerate(cells))}
@@ -233,43 +275,49 @@ class TestClaimsOfPlantedFactors:
         assert {f.verdict for f in ask([])} == {"not run"}
 
 
-def births(name, sweeps, seconds, length=(1000, 50.0), a_phi=1.0):
-    return {
-        "part": "births", "method": f"{name} births", "a_phi": a_phi, "sweeps_to_all": sweeps,
-        "seconds_to_all": seconds, "sweeps": length[0], "seconds_of_sweeps": length[1],
-    }  # fmt: skip
+def chains(method, sweeps, end=1000, a_phi=1.0):
+    """Chains of a sampler, one for each data set, that make ten sweeps a second."""
+    return [
+        {
+            "part": "samplers", "method": method, "a_phi": a_phi, "split_seed": n, "sweeps": end,
+            "sweeps_to_all": sweep, "seconds_to_all": None if sweep is None else sweep / 10,
+            "seconds_of_sweeps": end / 10,
+        }
+        for n, sweep in enumerate(sweeps)
+    ]  # fmt: skip
 
 
-class TestClaimsOfBirths:
-    exact = births("exact", [20, 30, 40, 50, 60, 70], [1, 2, 3, 4, 5, 6])
-    slow = births("approximate", [80, 90, 100, None, None, None], [30, 40, 50, None, None, None],
-                  (100, 50.0))  # fmt: skip
+class TestClaimsOfSamplers:
+    soon = chains("slice sampler", [20, 30, 40, 50, 60, 70])
+    late = chains("approximate births", [80, 90, 100, None, None, None])
 
-    def test_sooner_up_to_a_common_horizon(self, load, claims):
-        found = claims._births(of_cells(self.exact, self.slow), "sweeps")
+    def ask(self, claims, run, unit="sweeps", names=("slice sampler", "approximate births")):
+        return claims._sooner(of_cells(*run), *names, unit)
+
+    def test_sooner(self, load, claims):
+        found = self.ask(claims, [*self.soon, *self.late])
         assert found.verdict == "holds"
         assert load("study.claims").ruled(found) == found  # not about a posterior
         assert found.found.startswith(
-            "a_phi 1, up to 100 sweeps: 6 of 6 chains against 3 of 6, z ="
+            "a_phi 1: 6 of 6 chains against 3 of 6, half of them after 45 against 550 sweeps, z = "
         )
-        turned = [births("exact", *(self.slow[f"{n}_to_all"] for n in ("sweeps", "seconds"))),
-                  births("approximate", [1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6])]  # fmt: skip
-        assert claims._births(of_cells(*turned), "seconds").verdict == "does not hold"
+        turned = self.ask(claims, [*self.soon, *self.late], "seconds",
+                          ("approximate births", "slice sampler"))  # fmt: skip
+        assert turned.verdict == "does not hold"
 
-    def test_what_happens_after_the_horizon_does_not_count(self, claims):
-        late = births("exact", [200, 300, 400, 500, 600, None], [10, 20, 30, 40, 50, None])
-        never = births("approximate", [None] * 6, [None] * 6, (100, 50.0))
-        found = claims._births(of_cells(late, never), "sweeps")
-        assert found.verdict == "not decided"
-        assert "0 of 6 chains against 0 of 6" in found.found
-        assert claims._births(of_cells(late, never), "seconds").verdict == "holds"
+    def test_chains_that_end_early_say_less(self, claims):
+        never = chains("approximate births", [None] * 6, end=10)
+        found = self.ask(claims, [*self.soon, *never])
+        assert found.verdict == "not decided"  # all were watched for ten sweeps only
+        assert "6 of 6 chains against 0 of 6" in found.found
 
     def test_priors_that_differ_decide_nothing(self, claims):
-        other = [births(name, [5] * 6, [1] * 6, a_phi=0.2) for name in ("exact", "approximate")]
-        found = claims._births(of_cells(self.exact, self.slow, *other), "sweeps")
+        other = [c for name in ("slice sampler", "approximate births")
+                 for c in chains(name, [5] * 6, a_phi=0.2)]  # fmt: skip
+        found = self.ask(claims, [*self.soon, *self.late, *other])
         assert found.verdict == "not decided"
         assert "By prior: holds, not decided." in found.why
-        assert claims._births(of_cells(self.exact), "sweeps").verdict == "not run"
+        assert self.ask(claims, self.soon).verdict == "not run"
 
 
 def test_chains_arrive_when_all_planted_factors_are_there(load):
@@ -388,15 +436,14 @@ class TestClaimsOfSections:
     def test_topics(self, claims):
         words = {
             ("IM", 10, "hierarchical"): [40.0, 44.0],
-            ("IM", 10, "HDP pooled"): [20.0, 22.0],
-            ("IM", 80, "HDP pooled"): [20.0],
+            ("IM", 10, "HDP, three levels"): [20.0, 22.0],
+            ("IM", 80, "HDP, three levels"): [20.0],
         }
         name = "word_perplexity"
         other = sections_found({("IM", 10, "hierarchical"): [41.0]}, name, "from 1 factor")
         run = of_cells(*sections_found(words, name), *other)
         found = claims._hdp(run, "hierarchical", name)
         assert found.verdict == "does not hold"
-        assert "has a level for groups" in found.baseline
         assert found.found.startswith("better by 10: -0.693 ± 0.000 (log ratio of perplexities")
         assert claims._hdp(run, "hierarchical", claims.BAG).verdict == "not run"
 
@@ -462,7 +509,8 @@ def check_study(main, parts, output, capsys):
 
 @pytest.mark.slow
 def test_quick_study_resumes(load, in_no_time, tmp_path, capsys):
-    check_study(load("factors.__main__").main, "planted,births", tmp_path / "study.json", capsys)
+    parts = "planted,samplers,estimates"
+    check_study(load("factors.__main__").main, parts, tmp_path / "study.json", capsys)
     for name in ("planted", "planted_factors"):
         assert (tmp_path / f"study_{name}.png").stat().st_size > 5000
 

@@ -65,6 +65,9 @@ def test_files_are_joined_for_a_report(cells, tmp_path):
     methods = [record["method"] for record in cells.joined(runs[0], others)["cells"].values()]
     assert methods == ["LDA", "HDP", "pLSA"]  # in whatever order the files are given
     assert cells.joined(runs[0], {}) == runs[0]
+    more = {**runs[1], "settings": {**HEAD["settings"], "new": 3}}
+    all_settings = cells.joined(runs[0], {tmp_path / "1.json": more})["settings"]
+    assert all_settings == {**HEAD["settings"], "new": 3}
     with pytest.raises(ValueError, match=r"also .*'fit/method=LDA' is in another file"):
         cells.joined(runs[0], {tmp_path / "0.json": runs[0]})
     other = {**runs[1], "settings": {"seed": 1, "topics": [4]}}
