@@ -30,7 +30,7 @@ STUDY = study_in(
                       for name in ("bags", "measures", "systems"))],
     data_files=dict.fromkeys(settings.PARTS, "nips12.npz"),
     may_change=("cores", "splits", "topics", "per_topic", "infinite", "start_splits",
-                "gensim_topics", "tomotopy_starts", "curves"),
+                "gensim_topics", "tomotopy_starts", "curves", "long_splits", "long_topics"),
     options={"splits": "how many divisions into training and test"},
 )  # fmt: skip
 main = main_of(STUDY)

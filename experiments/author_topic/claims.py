@@ -22,6 +22,7 @@ from study.timing import arrival
 
 from author_topic.settings import (
     ALL,
+    ALONE,
     ATM,
     AUTHORS,
     GENSIM,
@@ -59,15 +60,30 @@ class Which(NamedTuple):
     alpha: str | None = None
     single: bool = False  # of one state, the mean over states; else of their average
     start: str | None = None  # None: the usual one
+    long: bool = False  # of the longer chains
+
+    def starts(self, run: Run) -> list[str | None]:
+        """Return the names of the starts of the chains, the usual one first."""
+        if self.start is not None:
+            return [self.start]
+        s = run["settings"]
+        if self.method == ALONE:
+            return [None, "from first authors"]
+        if self.long:
+            finite, inferred = s["long_starts"]
+            numbers = inferred if self.topics == INFERRED else finite
+        else:
+            numbers = s["starts"] if self.topics == INFERRED else [None]
+        return [None if number is None else start_name(number) for number in numbers]
 
     def records(self, run: Run) -> dict[int, Run]:
         """Return the records by split."""
-        start = self.start
-        if start is None and self.topics == INFERRED:
-            start = start_name(run["settings"]["starts"][0])
+        parts = ("long",) if self.long else ("fit", "peers")
+        if not of_part(run, *parts):
+            return {}
         found = of_part(
-            run, "fit", "peers", method=self.method, topics_asked=self.topics, alpha=self.alpha,
-            start=start,
+            run, *parts, method=self.method, topics_asked=self.topics, alpha=self.alpha,
+            start=self.starts(run)[0],
         )  # fmt: skip
         return {record["split_seed"]: record for record in found}
 
@@ -92,9 +108,9 @@ class Which(NamedTuple):
     def of_all_starts(self, run: Run) -> DataFrame:
         """Return the scores from all starts that were tried; `start` is "" for the usual one."""
         tables = [self.scores(run).assign(start="")]
-        for first in run["settings"]["starts"][1:] if self.topics == INFERRED else ():
-            start = start_name(first)
-            tables.append(self._replace(start=start).scores(run).assign(start=start))
+        for start in self.starts(run)[1:] if len(tables[0]) else ():
+            # starts have numbers: what the other one is called differs between models
+            tables.append(self._replace(start=start).scores(run).assign(start="other"))
         return pd.concat([x for x in tables if len(x)] or tables[:1])
 
     def topics_used(self, run: Run) -> str:
@@ -140,15 +156,18 @@ class Best(NamedTuple):
         return said if self.falling else ""
 
 
-def tried(run: Run, method: str, alpha: str | None = None) -> list[int]:
+def tried(run: Run, method: str, alpha: str | None = None, *, long: bool = False) -> list[int]:
     """Return the numbers of topics that were asked for in fits of a method."""
-    found = of_part(run, "fit", method=method, alpha=alpha)
+    found = of_part(run, "long" if long else "fit", method=method, alpha=alpha)
     return sorted({r["topics_asked"] for r in found} - {INFERRED})
 
 
-def best_of(run: Run, method: str, alpha: str | None = None) -> Best | None:
+def best_of(run: Run, method: str, alpha: str | None = None, *, long: bool = False) -> Best | None:
     """Return which number of topics is best in the splits in which all of them were tried."""
-    every = {k: Which(method, k, alpha=alpha).scores(run) for k in tried(run, method, alpha)}
+    every = {
+        k: Which(method, k, alpha=alpha, long=long).scores(run)
+        for k in tried(run, method, alpha, long=long)
+    }
     every = {k: scores for k, scores in every.items() if len(scores)}
     if not every:
         return None
@@ -160,7 +179,7 @@ def best_of(run: Run, method: str, alpha: str | None = None) -> Best | None:
     if falling and before != largest:
         gap = gap_between(every[largest], every[before])
         falling = gap is None or not math.isfinite(gap.error) or gap.value < -2 * gap.error
-    return Best(Which(method, best, alpha=alpha), falling, largest)
+    return Best(Which(method, best, alpha=alpha, long=long), falling, largest)
 
 
 def words_worth(run: Run, authors: Which, words: Which) -> Difference | None:
@@ -248,6 +267,18 @@ def authors_or_half(run: Run) -> Finding:
     return _unless(finding, "holds", theirs.remark(), MORE_TOPICS)
 
 
+def without_topics(run: Run) -> Finding:
+    """Compare the author-topic model with a model of authors without topics."""
+    best, alone = best_of(run, ATM, long=True), Which(ALONE, long=True)
+    if best is None:
+        return not_run(NOT_FITTED)
+    gap, chains = _between(best.which.of_all_starts(run), alone.of_all_starts(run))
+    if gap is None:
+        return not_run(NOT_FITTED)
+    text = f"ratio of perplexities {gap.ratio}, K={best.which.topics}"
+    return _decided(text, gap, gap.below(), chains)
+
+
 def number_of_topics(run: Run) -> Finding:
     """Compare the numbers of topics that chains from two starts find."""
     starts = [Which(NP, start=start_name(first)) for first in run["settings"]["starts"]]
@@ -264,12 +295,12 @@ def number_of_topics(run: Run) -> Finding:
     return _decided(text, Gap(*apart, len(both)), margin, ())
 
 
-def near(run: Run, inferred: str, fixed: str) -> Finding:
+def near(run: Run, inferred: str, fixed: str, *, long: bool = False) -> Finding:
     """Compare a model that infers the number of topics with the best finite one."""
-    best, mine = best_of(run, fixed), Which(inferred)
+    best, mine = best_of(run, fixed, long=long), Which(inferred, long=long)
     if best is None:
         return not_run(NOT_FITTED)
-    gap, chains = _between(mine.of_all_starts(run), best.which.scores(run))
+    gap, chains = _between(mine.of_all_starts(run), best.which.of_all_starts(run))
     if gap is None:
         return not_run(NOT_FITTED)
     text = f"{mine.topics_used(run)} topics; ratio of perplexities {gap.ratio} to "
@@ -420,12 +451,14 @@ CLAIMS = (
     Claim(*ROSEN_ZVI, "After many words LDA predicts the rest better than the authors do",
           "ratio above 1", partial(words, after=True)),
     Claim(*ROSEN_ZVI, "The author-topic model predicts better than a model of authors without "
-          "topics", "lower perplexity",
-          lambda run: not_run("The model of authors without topics is not in this library.")),
+          "topics", "lower perplexity", without_topics),
     Claim(*BLEIER, "The model estimates the number of topics that the data need",
           f"no number given; two starts within {SAME:.0%}", number_of_topics),
     *(Claim(*source, f"{inferred} is at most {NEAR:.0%} worse than {fixed} with its best K", OPEN,
             partial(near, inferred=inferred, fixed=fixed))
+      for source, inferred, fixed in PAIRS),
+    *(Claim(*source, f"On longer chains {inferred} is at most {NEAR:.0%} worse than {fixed} with "
+            "its best K", OPEN, partial(near, inferred=inferred, fixed=fixed, long=True))
       for source, inferred, fixed in PAIRS),
     *(Claim(*source, f"{inferred} predicts better than {fixed} with as many topics", OPEN,
             partial(same_size, inferred=inferred, fixed=fixed))

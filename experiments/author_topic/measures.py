@@ -29,8 +29,8 @@ from bnp_models.posterior.mixtures import AuthorMixture, author_states
 from bnp_models.scores.held_out import document_completion, known_authors
 
 __all__ = [
-    "all_words_possible", "curve", "fit", "gensim", "load", "nothing_known", "of_prolific_authors",
-    "one_word_distribution", "tomotopy_hdp",
+    "all_words_possible", "authors_alone", "curve", "fit", "gensim", "load", "nothing_known",
+    "of_prolific_authors", "one_word_distribution", "tomotopy_hdp",
 ]  # fmt: skip
 
 
@@ -71,15 +71,17 @@ def fit(
     Parameters
     ----------
     topics
-        None: their number is inferred, and the chains begin with `first` topics.
+        None: their number is inferred.
+    first
+        Topics at the start of the chains; 0: the usual start of a finite model.
     per_topic
         Give each topic an alpha of its own.
     folder
         For checkpoints: an interrupted fit goes on where it was.
     """
     found, seconds = _run(
-        _model(name, topics, per_topic, settings), first if topics is None else None, data.train,
-        settings, seed, folder,
+        _model(name, topics, per_topic, settings), first or None, data.train, settings, seed,
+        folder,
     )  # fmt: skip
     clock = time.perf_counter()
     scores = _scores(found, data, settings, seed)
@@ -107,6 +109,52 @@ def _scores(found: bnp.TopicFit, data: Halves, settings: Settings, seed: int) ->
             scores[number] = document_completion(found.mixtures, words, data.heldout, seed=seed)
     chains = settings.num_chains
     return {known: kept(score, chains) for known, score in scores.items()}
+
+
+def authors_alone(
+    data: Halves, *, signed_first: bool, settings: Settings, seed: int
+) -> dict[str, Any]:
+    """Fit the model of authors without topics, and predict the second halves from the authors.
+
+    Each author has a distribution over words, and each token one of the authors of its document.
+    With `signed_first` the chains begin with all tokens at the first author. It is the author-topic
+    model in which each author has one topic that is the author's own.
+    """
+    train, warmup = data.train, settings.num_warmup
+    ptr, doc, word = (np.asarray(x) for x in (train.author_ptr, train.doc, train.word))
+    place = ptr[doc][:, None] + np.arange(np.diff(ptr).max())
+    there = place < ptr[doc + 1][:, None]
+    authors = np.asarray(train.author_idx)[np.where(there, place, ptr[doc][:, None])]  # [N, most]
+    shape = train.num_authors, train.num_words
+    kept_counts = []
+    for chain in range(settings.num_chains):
+        rng = np.random.default_rng([seed, chain])
+        begin = 0 if signed_first else rng.integers(there.sum(axis=1))
+        author = authors[np.arange(len(doc)), begin]
+        every = max(settings.num_samples // settings.keep_states, 1)
+        for sweep in range(1, warmup + settings.num_samples + 1):
+            counts = np.bincount(author * shape[1] + word, minlength=shape[0] * shape[1])
+            counts = counts.reshape(shape).astype(np.float32)
+            phi = rng.standard_gamma(counts + np.float32(settings.beta), dtype=np.float32)
+            phi /= phi.sum(axis=1, keepdims=True)
+            below = np.cumsum(np.where(there, phi[authors, word[:, None]], 0.0), axis=1)
+            drawn = rng.random(len(doc)) * below[:, -1]
+            author = authors[np.arange(len(doc)), (below <= drawn[:, None]).sum(axis=1)]
+            if sweep > warmup and (sweep - warmup) % every == 0:
+                kept_counts.append(counts)
+
+    def states() -> Iterator[AuthorMixture]:
+        for counts in kept_counts:
+            phi = counts + settings.beta
+            mixture = pad((phi / phi.sum(axis=1, keepdims=True)).T, np.ones(shape[0]))
+            theta = np.eye(shape[0], mixture.phi.shape[2], dtype=np.float32)
+            yield AuthorMixture(mixture, theta, train.author_names)
+
+    score = known_authors(states(), data.heldout)
+    return {
+        "scores": {AUTHORS: kept(score, settings.num_chains)}, "perplexity": score.perplexity,
+        "topics": float(shape[0]), "seconds": None,
+    }  # fmt: skip
 
 
 def nothing_known(found: bnp.TopicFit, heldout: bnp.Corpus) -> Any:

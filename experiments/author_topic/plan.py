@@ -1,5 +1,6 @@
 """The cells of the study of author-topic models; data are read when they are first needed."""
 
+import dataclasses
 import importlib.util
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -11,6 +12,7 @@ from study.splits import Halves, halves
 
 from author_topic import measures
 from author_topic.settings import (
+    ALONE,
     ATM,
     GENSIM,
     INFERRED,
@@ -47,7 +49,7 @@ class Plan:
 
     def cells(self) -> Iterator[Cell]:
         """Return all cells, in the order in which they are measured."""
-        for part in (self._fits, self._peers, self._curves):
+        for part in (self._fits, self._long, self._peers, self._curves):
             for seed in self.seeds:
                 yield from part(seed)
 
@@ -56,7 +58,8 @@ class Plan:
         start: str = "", detail: dict[str, Any] | None = None, **options: Any,
     ) -> Cell:  # fmt: skip
         """Return a cell that measures on the documents of a split."""
-        call = later(measure, partial(self.split, seed), settings=self.s, seed=seed, **options)
+        options = {"settings": self.s, **options}
+        call = later(measure, partial(self.split, seed), seed=seed, **options)
         return Cell(part, method, call, "", detail or {}, seed, seed, start)
 
     def _fits(self, seed: int) -> Iterator[Cell]:
@@ -78,6 +81,32 @@ class Plan:
         both = seed < s.seed + s.start_splits
         for first in s.starts if both else s.starts[:1]:
             yield from (fit(m, None, first) for m in s.infinite)
+
+    def _long(self, seed: int) -> Iterator[Cell]:
+        """Return the cells of longer chains, and of authors without topics beside them."""
+        s = self.s
+        if seed >= s.seed + s.long_splits:
+            return
+        longer = dataclasses.replace(
+            s, num_warmup=s.long_warmup, num_samples=s.long_samples, keep_states=s.long_states,
+            max_topics=s.long_max_topics,
+        )  # fmt: skip
+        finite, inferred = s.long_starts
+        wanted = [(m, k, finite) for m, topics in s.long_topics for k in topics]
+        wanted += [(m, None, inferred) for m in s.infinite]
+        for name, topics, starts in wanted:
+            for first in starts:
+                named = ".".join(map(str, (self.output.stem, "long", name, topics, first, seed)))
+                yield self._cell(
+                    "long", name, measures.fit, seed, start_name(first) if first else "",
+                    {"topics_asked": topics or INFERRED}, name=name, topics=topics,
+                    first=first or 0, settings=longer, folder=self.output.with_name(f".{named}"),
+                )  # fmt: skip
+        for start in ("", "from first authors"):
+            yield self._cell(
+                "long", ALONE, measures.authors_alone, seed, start, {"topics_asked": INFERRED},
+                settings=longer, signed_first=bool(start),
+            )  # fmt: skip
 
     def _peers(self, seed: int) -> Iterator[Cell]:
         """Return the cells of peers, those that are not installed left out."""

@@ -71,7 +71,9 @@ def report(run: Run, output: Path) -> str:
     )
     tables = [
         Table("Claims", "claims", judged(run)),
-        Table("Perplexity of second halves", "perplexity", _scores(run)),
+        Table("Perplexity of second halves", "perplexity",
+              [*_scores(run, list(_fitted(run))), *_unigram_row(run)]),
+        Table("Longer chains", "longer_chains", _scores(run, list(_long(run)))),
         Table("Perplexity by words seen", "perplexity_by_words_seen", _seen(run)),
         Table("Words that the authors are worth", "words_worth", _worth(run),
               "So many words LDA (or the HDP) has to see to predict as well as the author-topic "
@@ -111,9 +113,17 @@ def _about(which: Which) -> Run:
     return {"topics_asked": which.topics, "alpha": which.alpha, "start": which.start}
 
 
-def _scores(run: Run) -> list[Run]:
+def _long(run: Run) -> Iterator[Which]:
+    """Return the longer chains from each of their starts."""
+    asked = dict.fromkeys((r["method"], r["topics_asked"]) for r in of_part(run, "long"))
+    for method, topics in asked:
+        which = Which(method, topics, long=True)
+        yield from (which._replace(start=start) for start in which.starts(run))
+
+
+def _scores(run: Run, fitted: Sequence[Which]) -> list[Run]:
     rows = []
-    for which in _fitted(run):
+    for which in fitted:
         found = which.records(run).values()
         single = perplexity(which._replace(single=True).scores(run))
         seconds = [r["seconds"] for r in found if r["seconds"] is not None]
@@ -125,9 +135,12 @@ def _scores(run: Run) -> list[Run]:
             "splits": len(found), "mean_seconds": fmean(seconds) if seconds else None,
             "cores": session_of(run, next(iter(found)))["cores"],
         })  # fmt: skip
-    if found := _unigram(run):
-        rows.append({"model": "unigram", **_with_error(found)})
     return rows
+
+
+def _unigram_row(run: Run) -> Iterator[Run]:
+    if found := _unigram(run):
+        yield {"model": "unigram", **_with_error(found)}
 
 
 def _unigram(run: Run) -> tuple[float, float] | None:

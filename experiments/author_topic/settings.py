@@ -3,13 +3,14 @@
 import dataclasses
 
 __all__ = [
-    "ALL", "ATM", "AUTHORS", "FULL", "GENSIM", "HDP", "INFERRED", "LDA", "NP", "PARTS",
+    "ALL", "ALONE", "ATM", "AUTHORS", "FULL", "GENSIM", "HDP", "INFERRED", "LDA", "NP", "PARTS",
     "PER_TOPIC", "QUICK", "SEEN_BY", "STANDARD", "TOMOTOPY", "Settings", "start_name",
 ]  # fmt: skip
 
-PARTS = ("fit", "peers", "curve")
+PARTS = ("fit", "long", "peers", "curve")
 LDA, ATM = "LDA", "AuthorTopicModel"
 HDP, NP = "HDPLDA", "NonparametricAuthorTopicModel"
+ALONE = "authors without topics"
 GENSIM, TOMOTOPY = "gensim's AuthorTopicModel", "tomotopy's HDP"
 INFERRED = "inferred"
 """Stands where a number of topics would."""
@@ -20,7 +21,9 @@ PER_TOPIC = "for each topic"
 AUTHORS, ALL = "authors", "all"
 """What is known of a test document: its authors, or all words of its first half."""
 
-SEEN_BY = {LDA: ALL, HDP: ALL, ATM: AUTHORS, NP: AUTHORS, GENSIM: AUTHORS, TOMOTOPY: ALL}
+SEEN_BY = {
+    LDA: ALL, HDP: ALL, ATM: AUTHORS, NP: AUTHORS, ALONE: AUTHORS, GENSIM: AUTHORS, TOMOTOPY: ALL,
+}  # fmt: skip
 """Two conditions: models that see different things do not compete."""
 
 
@@ -56,6 +59,14 @@ class Settings:
     schedule: str | None = None  # None: the default one of each model
     keep_states: int = 5  # per chain
     max_topics: int = 288  # room enough from the start: to grow is to compile again
+    # longer chains, all from two starts; None: the usual start of a finite model
+    long_splits: int = 1
+    long_topics: tuple[tuple[str, tuple[int, ...]], ...] = ((LDA, (800, 1600)), (ATM, (100, 200)))
+    long_starts: tuple[tuple[int | None, int], ...] = ((None, 10), (800, 10))  # finite, inferred
+    long_warmup: int = 1000
+    long_samples: int = 1000
+    long_states: int = 25
+    long_max_topics: int = 1024
     # peers
     gensim_topics: tuple[int, ...] = (50, 100, 200)
     etas: tuple[float | str, ...] = (0.01, 0.1, 0.5, "auto")
@@ -74,13 +85,16 @@ class Settings:
 STANDARD = Settings("standard")
 FULL = Settings(
     "full", splits=5, num_docs=None, starts=(400, 10), num_chains=4, num_warmup=1500,
-    num_samples=1500, keep_states=10, tune_seconds=600.0, tune_points=20, curve_topics=100,
+    num_samples=1500, keep_states=10, long_splits=3, long_warmup=5000, long_samples=5000,
+    tune_seconds=600.0, tune_points=20, curve_topics=100,
     curve_seconds=600.0, curve_points=18,
 )  # fmt: skip
 QUICK = Settings(
     "quick", cores=1, splits=1, num_docs=40, words=(0, 4), topics=(4,), per_topic=(),
     infinite=(NP,), beta=0.1, sampled=False, starts=(4,), start_splits=0, num_warmup=4,
-    num_samples=6, schedule="sequential", keep_states=2, max_topics=32, gensim_topics=(4,),
+    num_samples=6, schedule="sequential", keep_states=2, max_topics=32,
+    long_topics=((ATM, (4,)),), long_starts=((None, 1), (4, 1)), long_warmup=4, long_samples=6,
+    long_states=2, long_max_topics=32, gensim_topics=(4,),
     etas=(0.1, "auto"), chunks=(2000,), tune_seconds=0.2, tune_points=3, tomotopy_starts=(4,),
     curve_topics=4, curves=(("sequential", 2),), curve_seconds=0.05, curve_points=2,
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """The study of author-topic models: its small size, and what it says of its claims."""
 
+import itertools
 import json
 import math
 import os
@@ -7,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
 import bnp_models as bnp
 from bnp_kernels.tokens.mixture_law import DirichletLaw
@@ -34,12 +36,12 @@ def ruled(load):
 @pytest.mark.usefixtures("in_no_time")
 def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
     study, output = load("author_topic.__main__"), tmp_path / "study.json"
-    parts = ["--quick", "--parts", "fit,curve", "--output", str(output)]
+    parts = ["--quick", "--parts", "fit,long,curve", "--output", str(output)]
     assert study.main(parts) == 0
     assert "FAILED" not in capsys.readouterr().err
     results = json.loads(output.read_text())
     cells = list(results["cells"].values())
-    assert {cell["part"] for cell in cells} == {"fit", "curve"}
+    assert {cell["part"] for cell in cells} == {"fit", "long", "curve"}
     fits = {cell["method"]: cell for cell in cells if cell["part"] == "fit"}
     assert set(fits) == {"unigram", LDA, ATM, NP}
     for name, known in ((LDA, {"0", "4", "all"}), (ATM, {"authors"}), (NP, {"authors"})):
@@ -53,6 +55,8 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
         assert f"## {head}" in text
     rows = read_csv(tmp_path / "study_perplexity.csv")
     assert [row["model"] for row in rows] == [LDA, ATM, NP, "unigram"]
+    longer = [row["model"] for row in read_csv(tmp_path / "study_longer_chains.csv")]
+    assert longer == [ATM, ATM, NP, NP, *["authors without topics"] * 2]
     assert (tmp_path / "study.png").stat().st_size > 5000
     assert not list(tmp_path.glob(".*"))  # no checkpoint is left
     output.with_suffix(".md").unlink()
@@ -117,7 +121,7 @@ class Made:
         Two chains have states, which differ a little, and a peer has one; see `kept`.
         """
         peer = method in (GENSIM, TOMOTOPY)
-        known = "authors" if method in (ATM, NP, GENSIM) else "all"
+        known = "all" if method in (LDA, HDP, TOMOTOPY) else "authors"
         gains = gain if isinstance(gain, dict) else {known: gain}
         for n in self.splits if splits is None else splits:
             noise = self.level[n] + 0.01 * self.rng.normal(size=len(TOKENS))
@@ -132,6 +136,13 @@ class Made:
                 "perplexity": scores[list(scores)[-1]]["perplexity"], "seconds": 8.0 + n,
                 "session": 0, **about,
             })  # fmt: skip
+        return self
+
+    def longer(self, method, asked, gain, starts=(None, "from 10 topics"), apart=0.0):
+        """Add longer chains from two starts; the other one is `apart` from the first."""
+        for number, start in enumerate(starts):
+            about = {} if start is None else {"start": start}
+            self.fit(method, asked, gain + number * apart, topics=200, part="long", **about)
         return self
 
     def inferred(self, method, gain, topics=200.0, *, other=0.0, **about):
@@ -151,7 +162,7 @@ class Made:
             "words": [0, 4, 16, 64], "topics": [100, 200, 400], "per_topic": [100, 400],
             "gensim_topics": [100, 200], "tomotopy_starts": [100, 2], "curve_topics": 100,
             "curve_seconds": 60.0, "num_chains": 2, "num_warmup": 1, "num_samples": 1,
-            "keep_states": 1,
+            "keep_states": 1, "long_starts": [[None, 10], [800, 10]],
         }  # fmt: skip
         sessions = [{"cores": 2, "versions": {}}]
         return {"settings": settings, "sessions": sessions, "cells": dict(enumerate(self.cells))}
@@ -189,6 +200,25 @@ class TestInferredTopics:
         # half-way there is 0.1, and 0.01 nats of states and of documents
         assert quantity[""].shape == (2, 200)
         assert quantity[""].mean() == pytest.approx(-0.1, abs=0.01)
+
+    @pytest.mark.parametrize(("apart", "verdict"), [(0.0, "holds"), (0.1, "not converged")])
+    def test_longer_chains_have_two_starts(self, findings, ruled, apart, verdict):
+        made = finite(Made()).inferred(HDP, 0.0)  # the short ones say another thing
+        for k, gain in ((800, 0.2), (1600, 0.19)):
+            made.longer(LDA, k, gain)
+        made.longer(HDP, "inferred", 0.2, ("from 800 topics", "from 10 topics"), apart)
+        found = ruled(findings.near(made.run, HDP, LDA, long=True))
+        assert found.verdict == verdict
+        assert "to K=800" in found.found
+        assert findings.near(finite(Made()).run, HDP, LDA, long=True).verdict == "not run"
+
+    def test_authors_without_topics(self, findings, ruled):
+        made = Made().longer(ATM, 100, 0.2)
+        assert findings.without_topics(made.run).verdict == "not run"
+        made.longer("authors without topics", "inferred", 0.0, (None, "from first authors"))
+        found = ruled(findings.without_topics(made.run))
+        assert found.verdict == "holds"
+        assert found.found.endswith("K=100, 3 splits")
 
     def test_more_topics_than_were_tried_may_be_better(self, findings):
         made = finite(Made(), gains=(0.0, 0.1, 0.2)).inferred(HDP, 0.2)
@@ -452,6 +482,37 @@ def test_gensim_is_tuned_on_training_documents_alone(load):
     assert found["perplexity"] == pytest.approx(1 / 0.9, rel=1e-3)
     assert found["scores"]["authors"]["doc_log_prob"] == pytest.approx([2 * math.log(0.9)] * 3,
                                                                        abs=0.01)  # fmt: skip
+
+
+def test_authors_without_topics_are_their_words(load):
+    module = load("author_topic.measures")
+    settings = load("author_topic.settings").Settings(
+        "test", beta=0.5, num_warmup=50, num_samples=200, keep_states=100, num_chains=2
+    )
+    train = bnp.Corpus.from_ids(
+        [[0, 0, 1], [2, 2, 2], [0, 2]],
+        vocabulary=("a", "b", "c"),
+        authors=[["x"], ["y"], ["x", "y"]],
+    )
+    heldout = bnp.Corpus.from_ids(
+        [[0]], vocabulary=("a", "b", "c"), authors=[["x"]], author_names=("x", "y")
+    )
+    data = load("study.splits").Halves(train, heldout, heldout)
+    # of the last document each of both tokens is of x or y: weights of the four ways
+    weights, shares = [], []
+    for first, second in itertools.product((True, False), repeat=2):  # by x
+        counts = np.array([[2, 1, 0], [0, 0, 3]]) + 0.5
+        counts[0 if first else 1, 0] += 1
+        counts[0 if second else 1, 2] += 1
+        log_weight = gammaln(counts).sum() - gammaln(counts.sum(axis=1)).sum()
+        weights.append(np.exp(log_weight))
+        shares.append(counts[0, 0] / counts[0].sum())
+    wanted = np.average(shares, weights=weights)
+    for signed_first in (False, True):
+        found = module.authors_alone(data, signed_first=signed_first, settings=settings, seed=0)
+        # 200 states whose shares have a standard deviation of 0.05
+        assert 1 / found["perplexity"] == pytest.approx(wanted, abs=5 * 0.05 / np.sqrt(200))
+        assert np.shape(found["scores"]["authors"]["draws"]) == (2, 100)
 
 
 def test_nothing_known_is_the_prior(load):
