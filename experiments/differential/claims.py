@@ -31,6 +31,7 @@ from study.scores import mean_of, rank_correlation, unpack
 from differential.settings import (
     CCLDA,
     CORRECTED,
+    HALF,
     HYBRIDS,
     LDA,
     MINKA,
@@ -410,6 +411,9 @@ def claims_by(how: str) -> tuple[Claim, ...]:
                 above, partial(transformed, data=data, how=how)) for data in SETS),
         one_pair("abstracts", "figure 6", "TI with WordNet predicts better than TI with words that "
                  "occur together", WORDNET, TI),
+        *(Claim("own question", "-", f"{NAMED[data]}: half of the transform (its mean with none) "
+                "predicts better than all of it", above,
+                lambda run, data=data: pair(run, data, HALF, TI, how)) for data in SETS),
         *(Claim(PAPER, "section 6.2.7", f"Abstracts: TII predicts better than its {name} hybrid",
                 above, partial(hybrid, other=method, how=how))
           for name, method in (("variational", HYBRIDS["variational"]), ("EM", HYBRIDS["em"]))),

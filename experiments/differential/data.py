@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from jaxtyping import Float
 
 import bnp_models as bnp
@@ -187,14 +188,19 @@ def transform_of(
     """Build the transformation matrix: of words that occur together ("co"), or by WordNet ("wn").
 
     Words occur together within a window of the texts that are not held out; without an order of the
-    text, the document is the window.
+    text, the document is the window. "half" is the mean of that matrix and of the identity.
     """
     if kind == "wn":
         return bnp.Transform.from_wordnet(split.train.vocabulary, top=top)
-    return bnp.Transform.from_cooccurrence(
+    found = bnp.Transform.from_cooccurrence(
         split.text, window=window if split.ordered else None, top=top,
         association=association,
     )  # fmt: skip
+    if kind == "co":
+        return found
+    matrix = found.to_sparse()
+    mean = (matrix + scipy.sparse.eye_array(matrix.shape[0])) / 2
+    return bnp.Transform.from_matrix(mean, vocabulary=split.train.vocabulary)
 
 
 def halves_of(test: bnp.Corpus, how: str, seed: int) -> tuple[Any, Any]:

@@ -34,6 +34,7 @@ from bnp_models.scores.held_out import document_completion
 from differential.data import Planted, Split, halves_of, of_group, transform_of
 from differential.settings import (
     CCLDA,
+    HALF,
     LDA,
     POOLED,
     PYP,
@@ -97,6 +98,7 @@ class Method(NamedTuple):
 METHODS: Mapping[str, Method] = {
     TI: Method("DifferentialTopicModel", _differential, transformed="co", differs=True),
     WORDNET: Method("DifferentialTopicModel", _differential, transformed="wn", differs=True),
+    HALF: Method("DifferentialTopicModel", _differential, transformed="half", differs=True),
     TII: Method("DifferentialTopicModel", _differential, differs=True),
     CCLDA: Method("CrossCollectionLDA", _cross, differs=True),
     PYP: Method("PitmanYorLDA", _pitman_yor, alone=True),

@@ -21,7 +21,6 @@ from differential.settings import (
     SETS,
     TI,
     TII,
-    WORDNET,
     Settings,
 )
 
@@ -89,13 +88,13 @@ class Plan:
 
     def _perplexity(self, name: str) -> Iterator[Cell]:
         s, part = self.s, SETS[name]
-        wordnet = (WORDNET,) if name in s.wordnet_sets else ()
+        others = [method for data_set, method in s.other_transforms if data_set == name]
         for seed in self.seeds:
             split = partial(self.split, name, seed, None, s.tests)
             yield from self._cells(
                 part, "unigram", measures.unigram_scores, split, name, seed, chains=False, seed=seed
             )
-            for topics, method in itertools.product(s.topics, (*s.methods, *wordnet)):
+            for topics, method in itertools.product(s.topics, (*s.methods, *others)):
                 yield from self._cells(
                     part, method, measures.fit_and_score, split, name, seed, about=["topics"],
                     method=method, topics=topics, discount=0.7, sizes=s.perplexity, seed=seed,

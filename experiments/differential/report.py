@@ -15,6 +15,7 @@ from study.scores import mean_of
 from differential.claims import DICTIONARY, TOKENS, accuracies, judged
 from differential.settings import (
     CCLDA,
+    HALF,
     LDA,
     PARTS,
     POOLED,
@@ -29,27 +30,25 @@ from differential.settings import (
 __all__ = ["report"]
 
 SPLITS = (TOKENS, DICTIONARY)
-METHODS = (TI, TII, CCLDA, PYP, LDA, POOLED, WORDNET)
+METHODS = (TI, TII, CCLDA, PYP, LDA, POOLED, WORDNET, HALF)
 ALIKE = 0.3  # likeness of topics from which the picture of figure 4 has an arc
-COLOURS = {**dict(zip(METHODS, PALETTE, strict=False)), PYP_POOLED: PALETTE[3]}
+COLOURS = {**dict(zip(METHODS, (*PALETTE, "black"), strict=True)), PYP_POOLED: PALETTE[3]}
 Run = dict[str, Any]
 
 
 def report(run: Run, output: Path) -> str:
     """Write tables and pictures beside `output`; return the tables as Markdown."""
     s = run["settings"]
-    words = "the documents that are not held out, more often than by chance (log-likelihood)"
-    if "association" not in s["perplexity"]:
-        words = "training documents, by counts, which puts most of the weight on frequent words"
     about = (
         f"{s['size']} size, seed {s['seed']}. Perplexities and nats are per held-out token of test "
         "documents, one fifth of all, by document completion averaged over the kept states. "
         '"Tokens": a random half of the tokens is held out; "dictionary": the word types of even '
         "number are. The blogs are a sample of the paper's set Blog, and stand for its BD as well; "
         "the abstracts are other ones than its MLJ; the Reuters and ImageNet sets could not be "
-        "had. TI connects words that occur together in "
-        f"{words}: within 20 tokens of the abstracts, within a "
-        "document of the blogs, whose order is not known. The paper's TI is of Wikipedia. The "
+        "had. TI connects words that occur together in the "
+        "documents that are not held out, more often than by chance (log-likelihood): within 20 "
+        "tokens of the abstracts, within a document of the blogs, whose order is not known. The "
+        "paper's TI is of Wikipedia. The "
         "paper optimises the concentrations of Dirichlet laws; here all models but those of the "
         "part on hybrids sample them, with prior Gamma(1, 1), and those of the Pitman-Yor "
         "processes with prior Gamma(2, 0.01). The switches of ccLDA have uniform priors."

@@ -3,7 +3,7 @@
 import dataclasses
 
 __all__ = [
-    "CCLDA", "CORRECTED", "FULL", "HYBRIDS", "LDA", "MINKA", "PARTS", "PLUG_IN", "POOLED",
+    "CCLDA", "CORRECTED", "FULL", "HALF", "HYBRIDS", "LDA", "MINKA", "PARTS", "PLUG_IN", "POOLED",
     "PRINTED", "PYP", "PYP_POOLED", "QUICK", "SAMPLERS", "SETS", "STANDARD", "TI", "TII", "WORDNET",
     "Settings", "Sizes",
 ]  # fmt: skip
@@ -15,6 +15,7 @@ PARTS = (
 )  # fmt: skip
 TI, TII, CCLDA = "TI", "TII", "ccLDA"
 WORDNET = "TI, WordNet"  # TI's transform is of words that occur together
+HALF = "TI, half"  # of TI's transform and of none
 PYP, LDA = "PYP, each group alone", "LDA, each group alone"
 PYP_POOLED, POOLED = "PYP, groups pooled", "LDA, groups pooled"
 HYBRIDS = {"variational": "TII, variational hybrid", "em": "TII, EM hybrid"}
@@ -51,7 +52,9 @@ class Settings:
     perplexity: Sizes = Sizes(300, 200)
     sets: tuple[str, ...] = ("abstracts", "blogs")
     methods: tuple[str, ...] = (TI, TII, CCLDA, POOLED, PYP, LDA)
-    wordnet_sets: tuple[str, ...] = ("abstracts",)  # the words of the blogs are stems
+    other_transforms: tuple[tuple[str, str], ...] = (
+        ("abstracts", WORDNET), ("abstracts", HALF), ("blogs", HALF),
+    )  # fmt: skip  # the words of the blogs are stems, which WordNet does not have
     blogs: int | None = None
     tests: int = 200
     topics: tuple[int, ...] = (10,)
@@ -120,7 +123,8 @@ TINY = Sizes(2, 4, num_chains=1, keep_states=2, schedule="sequential")
 TWO = dataclasses.replace(TINY, num_chains=2)
 QUICK = Settings(
     "quick", cores=1, seeds=1, start=None, perplexity=TINY, sets=("abstracts",), topics=(3,),
-    tests=6, methods=(TI, TII, CCLDA, POOLED, LDA), wordnet_sets=(), arcs=("group 0", "group 1"),
+    tests=6, methods=(TI, TII, CCLDA, POOLED, LDA), other_transforms=(),
+    arcs=("group 0", "group 1"),
     samplers=TWO, sampler_names=("ti",), sampler_train=16, sampler_topics=3,
     sampler_marks=(1, 2, 4), discount=TINY, hybrids=TINY, sweeps=TINY, discounts=(0.7,),
     transformed_discounts=(0.7,), pooled_sets=(), discount_train=1000, discount_topics=3,

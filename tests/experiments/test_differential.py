@@ -93,7 +93,7 @@ def test_plan(load, monkeypatch, capsys, tmp_path):
     assert study.main(options) == 0
     out = capsys.readouterr().out
     # a unigram; all methods and WordNet, with every K, from two starts
-    per_seed = 1 + 2 * (len(settings.methods) + 1) * len(settings.topics)
+    per_seed = 1 + 2 * (len(settings.methods) + 2) * len(settings.topics)
     assert out.startswith(f"{settings.seeds * per_seed} of ")
     assert "method=PYP, each group alone/topics=10" in out
     full = study.STUDY.settings["full"].perplexity
@@ -129,19 +129,20 @@ class TestData:
         docs = [[0, *[2] * 30, 1], [3, 3, 3, 3]]
         corpus = bnp.Corpus.from_ids(docs, 4, groups=["a", "b"])
         few = corpus.select([1])
-        near, whole = (
+        near, whole, half = (
             data.transform_of(
                 data.Split(few, corpus, corpus, ordered),
-                "co",
+                kind,
                 window=20,
                 top=4,
                 association="log-likelihood",
             ).to_sparse()
-            for ordered in (True, False)
+            for ordered, kind in ((True, "co"), (False, "co"), (False, "half"))
         )
         assert near[0, 1] == 0
         assert whole[0, 1] > 0
         np.testing.assert_allclose(near.sum(axis=0), 1, rtol=1e-6)
+        np.testing.assert_allclose(half.toarray(), (whole.toarray() + np.eye(4)) / 2, rtol=1e-6)
 
     @pytest.mark.slow
     def test_planted_versions_are_alike_where_the_concentration_is_large(self, data):
