@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from study.cells import of_part
 from study.claims import (
     Claim,
@@ -139,6 +140,23 @@ def _named(part: str, place: tuple[float, int]) -> str:
     if part in TASKS:
         return f"{number} task{'s' if number > 1 else ''}"
     return f"{number} documents"
+
+
+def _from_truth(run: Run, score: str) -> Finding:
+    """Ask whether chains from the planted topics score as the others do."""
+    (method,) = {r["method"] for r in of_part(run, "truth")} or {""}
+    truth, others = (scores_of(run, score, part, method) for part in ("truth", "denser"))
+    gap = gap_between(truth.assign(start=""), others, places=PLACE)
+    if gap is None:
+        return not_run("no chains from the planted topics, or no others")
+    each = (f"{_named('denser', place)}: {plus(x)}" for place, x in gap.by_place.items())
+    every, chains = pd.concat([others, truth]), []
+    for mixing, of in truth.groupby("mixing"):
+        nothing = of.assign(start="", draws=[[[0.0]]] * len(of))
+        chains.append(chains_between(nothing, every[every["mixing"] == mixing], places=PLACE))
+    margin = Difference(EQUAL - abs(gap.value), gap.error)
+    text = f"{plus(gap)} in {gap.splits} problems ({', '.join(each)})"
+    return decided(text, margin, gap.splits, "problems", chains=chains)
 
 
 def _grows(run: Run, score: str, part: str, methods: Sequence[str], mixing: float) -> Finding:
@@ -320,6 +338,9 @@ def claims_by(score: str) -> tuple[Claim, ...]:
         *(claim(None, f"{dense} the multi-task HDP is better at the {end} end, u = {u:g}",
                 overtaken, "denser", DENSE[1], DENSE[0], _at((u,)))
           for end, u in (("left", 0.0), ("right", 1.0))),
+        Claim(*OWN, f"{dense} chains of the sparse model from the planted topics score as those "
+              "from other starts", f"|from the truth less others| < {EQUAL} {TWO}",
+              partial(_from_truth, score=score)),
         *of_tasks("denser-tasks", DENSE[0], DENSE[1], f"{dense} ", (None, None, None)),
         *(claim(None, f"{dense} {name} is better than one task alone", better_than, "denser",
                 method, DENSE[2])

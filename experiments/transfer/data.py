@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 import bnp_models as bnp
 from bnp_models.data.readers import read_npz
-from transfer.settings import BY_MIXING, TASKS
+from transfer.settings import PARTS
 
 __all__ = [
     "INTEREST", "NEWSGROUPS", "NIPS", "SECTIONS", "Problem", "continuum", "made_up", "newsgroups",
@@ -23,7 +23,7 @@ __all__ = [
 NEWSGROUPS, NIPS = "news20_comp.npz", "nips12.npz"
 SECTIONS = ("CNP", "NS", "LT", "AA", "AP")
 INTEREST = {
-    **dict.fromkeys((*BY_MIXING, *TASKS), "interest"),
+    **dict.fromkeys(PARTS, "interest"),
     "newsgroups": "comp.sys.ibm.pc.hardware", "nips": "AA",
 }  # fmt: skip
 """The task of interest of each part of the study."""

@@ -7,8 +7,10 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Float
@@ -17,6 +19,8 @@ from study.compiling import compiled_seconds
 from study.scores import about_fits, draws_of
 
 import bnp_models as bnp
+from bnp_kernels.tokens.layout import group_of
+from bnp_kernels.tokens.tally import tally
 from bnp_models.posterior.mixtures import one_by_one
 from transfer.data import Problem
 from transfer.settings import (
@@ -27,14 +31,15 @@ from transfer.settings import (
     SPARSE,
     TAYLOR,
     TEXT,
+    TRUTH,
     WEAK,
     Fits,
     Settings,
 )
 
 __all__ = [
-    "METHODS", "SCORES", "Law", "fit_and_score", "law_of", "model_of", "recovery_of", "scored",
-    "sharing_of", "speeds", "timed_model",
+    "METHODS", "SCORES", "Law", "Truth", "fit_and_score", "law_of", "model_of", "recovery_of",
+    "scored", "sharing_of", "speeds", "timed_model",
 ]  # fmt: skip
 
 COMPLETION, EMPIRICAL = "document_completion", "empirical_likelihood"
@@ -77,6 +82,44 @@ def _sparse(law: Law) -> dict[str, Any]:
     return {"alpha": 5.0, "epsilon": law.epsilon, **strength, "beta": law.beta}
 
 
+class Truth(NamedTuple):
+    """What made-up documents were drawn from."""
+
+    phi: Float[np.ndarray, "K V"]
+    counts: Float[np.ndarray, "C K"]  # parameters of the Dirichlet laws of the tasks
+
+
+class _BegunSampler(bnp.SparseTransferTopicModel.sampler_type):
+    """The usual sampler with another first state: planted topics, and who has them."""
+
+    def init(self, rng_key: Any, data: Any, argument: Any) -> Any:
+        """Draw the topic of each token from the mean shares of its task and the planted topics."""
+        state, (phi, counts) = super().init(rng_key, data, argument), self.model.truth
+        group = group_of(data)
+        log_weight = jnp.log(counts)[group[data.doc]] + jnp.log(phi.T)[data.word]
+        z = jax.random.categorical(rng_key, log_weight, axis=1).astype(state.z.dtype)
+        z = jnp.where(data.shards.are_tokens(len(z)), z, 0)
+        sizes = *state.doc_topic.shape[:1], *state.word_topic.shape
+        doc_topic, word_topic, topic = tally(z, data.doc, data.word, *sizes, data.shards)
+        of_groups = jnp.zeros_like(state.group_topic).at[group].add(doc_topic)
+        on = jnp.zeros(of_groups.shape, bool).at[:, : counts.shape[1]].set(counts > 0)
+        on = on & (topic > 0) | (of_groups > 0)
+        mean = state.strength_shape * state.strength_scale
+        return state._replace(
+            z=z, doc_topic=doc_topic, group_topic=of_groups, word_topic=word_topic, topic=topic,
+            stick=on.sum(axis=0) / jnp.float32(1 + len(on)),
+            strength=jnp.where(on.any(axis=0), mean, 0.0),
+            group_strength=jnp.where(on, mean, 0.0),
+        )  # fmt: skip
+
+
+class _Begun(bnp.SparseTransferTopicModel):
+    """The model, with chains that begin at the truth."""
+
+    truth: ClassVar[Any] = None
+    sampler_type = _BegunSampler
+
+
 class Method(NamedTuple):
     """A model of `bnp_models`, its hyperparameters, and options of `fit`."""
 
@@ -99,11 +142,15 @@ METHODS |= {
 }
 
 
-def model_of(name: str, law: Law, max_topics: int) -> Any:
-    """Configure the model of a method."""
+def model_of(name: str, law: Law, max_topics: int, truth: Truth | None = None) -> Any:
+    """Configure the model of a method; with the `truth` its chains begin there."""
     method = METHODS[name]
-    values = {**method.hyperparameters(law), **method.changed}
-    return getattr(bnp, method.model)(**values, max_topics=max_topics)
+    values = {**method.hyperparameters(law), **method.changed, "max_topics": max_topics}
+    if truth is None:
+        return getattr(bnp, method.model)(**values)
+    model = _Begun(**values)
+    object.__setattr__(model, "truth", truth)
+    return model
 
 
 def timed_model(name: str, beta: float, max_topics: int) -> Any:
@@ -127,7 +174,7 @@ def own_documents(corpus: bnp.Corpus, interest: str) -> Any:
 
 def fit_and_score(
     documents: Problem | tuple[Any, Any], method: str, *, part: str, interest: str, fits: Fits,
-    seed: int, empirical_draws: int, start: int | None = None,
+    seed: int, empirical_draws: int, start: int | str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Fit a method and score new documents of the task of interest.
 
@@ -148,14 +195,15 @@ def fit_and_score(
     empirical_draws
         `num_draws` of the empirical likelihood.
     start
-        Topics at the start of the chains; None: the default.
+        Topics at the start of the chains; None: the default; `TRUTH`: the planted ones.
     """
     train, test, *truth = documents
     multi_task = METHODS[method].model == METHODS[MULTI_TASK].model
     slots = fits.hdp_topics if multi_task else fits.max_topics
-    model = model_of(method, law_of(part), slots)
+    planted = Truth(*truth) if start == TRUTH else None
+    model = model_of(method, law_of(part), slots, planted)
     options = {"schedule": SCHEDULE, **METHODS[method].options}
-    options |= {} if start is None else {"init_topics": start}
+    options |= {"init_topics": start} if isinstance(start, int) else {}
     corpus = own_documents(train, interest) if METHODS[method].alone else train
     before = compiled_seconds()
     found: Any = bnp.fit(

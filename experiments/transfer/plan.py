@@ -10,7 +10,7 @@ from study.cells import Cell, from_topics, later
 
 import bnp_models as bnp
 from transfer import data, measures
-from transfer.settings import TIMED, Settings
+from transfer.settings import TIMED, TRUTH, Settings
 
 __all__ = ["prepare"]
 
@@ -59,6 +59,9 @@ def cells(s: Settings, folder: str | None) -> Iterator[Cell]:
     for number, part, u in made_up:
         about, both = {"mixing": u, "tasks": s.num_tasks}, partial(problem, u, s.num_tasks, number)
         yield from _fits(s, part, about, both, number)
+    for number, u in itertools.product(range(s.start_splits), s.dense_mixings):
+        about, both = {"mixing": u, "tasks": s.num_tasks}, partial(problem, u, s.num_tasks, number)
+        yield from _fits(s, "truth", about, both, number)
     for part, problems, numbers in (
         ("denser-tasks", s.dense_problems, s.numbers_of_denser_tasks),
         ("tasks", s.problems, s.numbers_of_tasks),
@@ -83,10 +86,12 @@ def _fits(
 ) -> Iterator[Cell]:  # fmt: skip
     """Return the cells of all methods on the same documents; two starts in the first splits."""
     fits, seed = getattr(s, part.replace("-", "_")), s.seed + split
-    for start in (None, s.start) if split < s.start_splits else (None,):
+    starts = (None, s.start) if split < s.start_splits else (None,)
+    for start in (TRUTH,) if part == "truth" else starts:
         for method in fits.methods:
             call = later(
                 measures.fit_and_score, both, method, part=part, interest=data.INTEREST[part],
                 fits=fits, seed=seed, empirical_draws=s.empirical_draws, start=start,
             )  # fmt: skip
-            yield Cell(part, method, call, "", about, seed, seed, from_topics(start))
+            name = TRUTH if start == TRUTH else from_topics(start)
+            yield Cell(part, method, call, "", about, seed, seed, name)

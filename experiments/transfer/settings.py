@@ -7,10 +7,14 @@ import numpyro.distributions as dist
 
 __all__ = [
     "ALL", "ALONE", "BY_MIXING", "CHANGES", "DENSE", "DENSER", "FULL", "MULTI_TASK", "PARTS",
-    "QUICK", "SPARSE", "STANDARD", "TASKS", "TAYLOR", "TEXT", "TIMED", "WEAK", "Fits", "Settings",
+    "QUICK", "SPARSE", "STANDARD", "TASKS", "TAYLOR", "TEXT", "TIMED", "TRUTH", "WEAK", "Fits",
+    "Settings",
 ]  # fmt: skip
 
-PARTS = ("causes", "denser", "denser-tasks", "continuum", "tasks", "newsgroups", "nips", "speed")
+PARTS = (
+    "causes", "denser", "truth", "denser-tasks", "continuum", "tasks", "newsgroups", "nips",
+    "speed",
+)  # fmt: skip
 BY_MIXING = ("causes", "denser", "continuum")  # made-up problems of as many tasks
 TASKS = {"tasks": "continuum", "denser-tasks": "denser"}  # of several numbers; who has `num_tasks`
 TEXT = ("newsgroups", "nips")
@@ -20,6 +24,7 @@ ALL = (SPARSE, TAYLOR, MULTI_TASK, ALONE)
 NO_TAYLOR = (SPARSE, MULTI_TASK, ALONE)
 TWO = (SPARSE, MULTI_TASK)  # one task does not change when others are added
 TIMED = (ALONE, MULTI_TASK, SPARSE)  # the first here of all tasks as one
+TRUTH = "from the planted topics"
 WEAK = 0.25  # share of the task of interest below which a planted topic is a weak one
 CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "strengths of mean 50": (SPARSE, {"strength_scale": 10.0}),
@@ -74,7 +79,9 @@ class Settings:
     denser: Fits = Fits(DENSE, 5000, 5000, 96, 256)
     dense_mixings: tuple[float, ...] = (0.0, 0.5, 1.0)
     dense_problems: int = 5
-    # the same, with other numbers of tasks than `num_tasks`, at `task_mixings`
+    # the same chains of the sparse model from the planted topics, on the first `start_splits`
+    truth: Fits = Fits(DENSE[:1], 5000, 5000, 96, 256)
+    # denser topics, with other numbers of tasks than `num_tasks`, at `task_mixings`
     denser_tasks: Fits = Fits(DENSE[:2], 5000, 5000, 96, 256)
     numbers_of_denser_tasks: tuple[int, ...] = (2, 30)
     # continuum: mixing coefficients and problems
@@ -118,6 +125,7 @@ FULL = Settings(
     causes=Fits((*ALL, *CHANGES), 1500, 1500, 96, 1024),
     denser=Fits(DENSE, 15000, 15000, 96, 256),
     dense_mixings=tuple(u / 8 for u in range(9)), dense_problems=10,
+    truth=Fits(DENSE[:1], 15000, 15000, 96, 256),
     denser_tasks=Fits(DENSE[:2], 15000, 15000, 96, 256),
     numbers_of_denser_tasks=(2, 3, 5, 7, 15, 20, 25, 30),
     continuum=Fits(ALL, 1500, 1500, 96, 1024),
@@ -133,6 +141,7 @@ QUICK = Settings(
     "quick", cores=1, empirical_draws=20,
     causes=dataclasses.replace(TINY, methods=(SPARSE, "epsilon 1")),
     denser=dataclasses.replace(TINY, methods=DENSE), dense_mixings=(0.25,), dense_problems=1,
+    truth=dataclasses.replace(TINY, methods=DENSE[:1]),
     denser_tasks=dataclasses.replace(TINY, methods=DENSE[:2]), numbers_of_denser_tasks=(3,),
     continuum=TINY,
     mixings=(0.25, 0.5), num_tasks=2, problems=2, num_interest=5, num_test=6,

@@ -1,5 +1,6 @@
 """The study of transfer: its data, its contestants, what it says of claims, and its small size."""
 
+import itertools
 import json
 import os
 import types
@@ -270,6 +271,18 @@ class TestMethods:
         np.testing.assert_allclose(found["likeness"], [1.0, 0.5], atol=1e-3)
         np.testing.assert_allclose(found["draws"], [[1, 1], [0, 0]], atol=1e-3)
 
+    def test_chains_begin_at_the_truth(self, methods, data, load):
+        settings = load("transfer.settings")
+        problem = data.continuum(1.0, 0, num_tasks=3, length=40, num_test=10)
+        fits = settings.Fits(("beta 0.02",), 0, 2, 32, 64, keep_states=2)
+        about = {"part": "truth", "interest": "interest", "fits": fits, "seed": 0}
+        found = [
+            methods.fit_and_score(problem, "beta 0.02", **about, empirical_draws=20, start=start)
+            for start in (None, settings.TRUTH)
+        ]
+        usual, begun = (np.mean(of["recovery"]["likeness"]) for of in found)
+        assert begun > 0.9 > usual
+
     def test_speed_is_measured_with_usual_priors(self, methods):
         timed = methods.timed_model(MULTI, 0.05, 64)
         assert timed == bnp.MultiTaskHDPLDA(beta=0.05, max_topics=64)
@@ -363,6 +376,29 @@ class TestClaims:
         assert found.verdict == "not converged"
         assert "R-hat of what the claim is about is up to" in found.why
         assert ruled(self.judge(claims, run, score=COMPLETION)).verdict == "holds"
+
+    @pytest.mark.parametrize(
+        ("apart", "verdict"), [(0.0, "holds"), (-0.05, "not converged"), (None, "not run")]
+    )
+    def test_chains_from_the_truth(self, claims, load, apart, verdict):
+        rng, records = np.random.default_rng(0), []
+        starts = [
+            ("denser", None),
+            ("denser", "from 1 topic"),
+            ("truth", "from the planted topics"),
+        ]
+        for (part, start), n in itertools.product(starts, range(3)):
+            if part == "truth" and apart is None:
+                continue
+            draws = -3.0 + n + 0.01 * rng.normal(size=(2, 200))
+            draws += (apart or 0.0) * (part == "truth")
+            record = fit(part, "beta 0.02", draws.mean(), n, start, mixing=0.5, tasks=10)
+            record["scores"][EL]["draws"] = draws.tolist()
+            records.append(record)
+        (claim,) = (c for c in claims.claims_by(EL) if "from the planted topics" in c.claim)
+        found = load("study.claims").ruled(claim.ask(run_of(*records)))
+        assert found.verdict == verdict
+        assert ("in 3 problems (u=0.5: " in found.found) == (apart is not None)
 
     def test_few_effective_draws_are_said(self, claims):
         records = made_up_problems(dict.fromkeys(MIDDLE, 0.1))
