@@ -97,6 +97,10 @@ class GaussianFactorAnalysis(FactorModel):
     first, because the noise of a row has one variance. With `centre=True` a feature needs an
     observed entry.
 
+    The noise of a source has one variance for all features. With many rows, what a feature has of
+    its own therefore gets a factor, and there may be nearly as many factors as features. A number
+    for `sigma2_n` says how much is noise, and leaves fewer of them.
+
     Weights have mean zero in the model. Where those of the data have one sign, the mean of the data
     holds part of the factors: centred, two groups of rows that use one factor each, always by the
     same weight, differ along one direction, which is one factor. Such data are better fitted with

@@ -284,14 +284,14 @@ def retrieve(
     query_class: Sequence[str] | Sequence[int] | np.ndarray,
     row_class: Sequence[str] | Sequence[int] | np.ndarray | None = None,
     *,
+    by: str = "weights",
     num_warmup: int = 20,
     num_kept: int = 20,
     seed: int = 0,
 ) -> Retrieval:
     """Rank the rows that were fitted by their likeness to new ones, and score the ranking.
 
-    Two rows are alike if they use the same factors by the same weights (cosine); similarities
-    are averaged over states.
+    Likeness is a cosine, averaged over states.
 
     Parameters
     ----------
@@ -300,10 +300,15 @@ def retrieve(
         of a row is often the class that is asked for.
     query_class, row_class
         Class of each query, and of each row that was fitted: by default the name of its source.
+    by
+        What is compared: "weights", so that rows are alike which use the same factors by the same
+        weights; or "features", the rows that factors and weights make. With weights a factor counts
+        as much whether its entries are large or small, which often finds fewer rows of a class.
     num_warmup, num_kept, seed
         See `transform`.
     """
     as_sources("queries", queries)
+    arguments.one_of("by", by, ("weights", "features"))
     if row_class is None:
         names = fit.dataset.source_names
         row_class = [names[j] for j in np.asarray(fit.dataset.source)]
@@ -311,6 +316,9 @@ def retrieve(
     states = fit.factor_states
     found = expected_weights(fit, queries, known=False, **how)
     pairs = zip(found, states.weights, strict=True)
+    if by == "features":
+        both = zip(pairs, states.phi, strict=True)
+        pairs = ((new @ phi, fitted @ phi) for (new, fitted), phi in both)
     return retrieval.retrieve(pairs, query_class, row_class, chain=states.chain)
 
 

@@ -422,6 +422,7 @@ def measure_gaussian(
 ) -> dict[str, Any]:
     """Retrieve by the factors of each kept state; queries are rows of no known source.
 
+    `rebuilt` compares what weights and factors make of the features, and not the weights.
     `number` is 0 for exact births and 1 for approximate ones.
     """
     half = settings.image_sweeps[number] // 2
@@ -433,14 +434,21 @@ def measure_gaussian(
     states = found.factor_states
     kept = arviz_data.group(found.data, "states")
     ratio = np.asarray(kept["sigma2_n"].mean("source") / kept["sigma2_w"].mean("source")).ravel()
-    draws = []
+    draws, rebuilt = [], []
     for s, used in enumerate(states.sizes() > 0):
-        scores = ridge(states.phi[s, used], images.queries, ratio[s])
-        draws.append((scores, states.weights[s][:, used]))
+        phi, weights = states.phi[s, used], states.weights[s][:, used]
+        scores = ridge(phi, images.queries, ratio[s])
+        draws.append((scores, weights))
+        rebuilt.append((scores @ phi, weights @ phi))
     lp, counts = traces(found)
     step = max(half // 50, 1)
+    classes = images.query_class, images.row_class
+    by_weights, by_features = (retrieved(x, states.chain, *classes) for x in (draws, rebuilt))
+    said = f"{by_weights.pop('summary')}; rebuilt: {by_features.pop('summary')}"
     return {
-        **retrieved(draws, states.chain, images.query_class, images.row_class),
+        "summary": said,
+        **by_weights,
+        "rebuilt": by_features,
         "sweeps": 2 * half,
         "factors_in_use_by_chain": counts[:, ::step].tolist(),
         "lp_of_second_half_by_chain": lp[:, ::step].round().astype(int).tolist(),
@@ -462,8 +470,13 @@ def retrieved(
     query_class: Sequence[str],
     row_class: Sequence[str],
 ) -> dict[str, Any]:
-    """Score the ranking of the training rows, and keep what pairs of methods are compared by."""
+    """Score the ranking of the training rows, and keep what pairs of methods are compared by.
+
+    `draws` has the mean average precision of each state by itself, where there are chains.
+    """
     score = retrieve(draws, query_class, row_class, chain=chain)
+    of_states = score.draw_mean_average_precision
+    by_chain = {} if chain is None else {"draws": of_states.reshape(len(set(chain)), -1).tolist()}
     scopes = [n for n in SCOPES if n <= len(row_class)]
     of_query = np.round(score.precision[:, np.array(scopes) - 1] * np.array(scopes)).astype(int)
     return {
@@ -472,6 +485,7 @@ def retrieved(
         "error_over_queries": score.error_queries,
         "error_over_draws": number_of(score.error_draws),
         "error_over_chains": number_of(score.error_chains),
+        **by_chain,
         "average_precision_of_each_query": np.round(score.average_precision, 4).tolist(),
         "relevant_of_each_query_by_scope": {
             str(n): of_query[:, i].tolist() for i, n in enumerate(scopes)

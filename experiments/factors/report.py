@@ -178,6 +178,7 @@ def _images(run: Run) -> Iterator[Run]:
                 "mean_average_precision": r["mean_average_precision"],
                 "error_over_queries": r["error_over_queries"],
                 "precision_at_1": float(np.mean(first)),
+                "map_by_features_made": r.get("rebuilt", {}).get("mean_average_precision"),
                 "factors_or_components": r.get("factors_or_topics", r.get("components")),
                 "worst_rhat": worst_rhat([r]), "seconds": r["seconds_in_all"],
             }  # fmt: skip

@@ -472,6 +472,24 @@ class TestClaimsOfDigits:
         found = claims._exact_births(of_cells(*ours, worse), "digits", None)
         assert (found.verdict, found.found[:31]) == ("holds", "0.705 against 0.400 (approximat")
 
+    def test_chains_of_two_starts_decide(self, load, claims):
+        rng, ruled = np.random.default_rng(0), load("study.claims").ruled
+        other = self.cell("features", [0.5, 0.5], (0, 1))
+        made = {"average_precision_of_each_query": [0.4, 0.4], "mean_average_precision": 0.4}
+        ours = [
+            self.cell(claims.FACTORS.format("exact"), [0.7, 0.8], start=start,
+                      draws=(0.7 + 0.01 * rng.normal(size=(4, 50))).tolist(),
+                      rebuilt={**made, "draws": (place + 0.01 * rng.normal(size=(4, 50))).tolist()})
+            for place, start in enumerate(("from 1 factor", "from 40 factors"))
+        ]  # fmt: skip
+        run = of_cells(other, *ours)
+        assert ruled(claims._retrieval(run, "digits", None)).verdict == "holds"
+        assert ruled(claims._retrieval(run, "digits", 1)).verdict == "not converged"  # no draws
+        rebuilt = ruled(claims._retrieval(run, "digits", None, rebuilt=True))
+        assert rebuilt.found.startswith("0.400 against 0.500")
+        assert "R-hat of what the claim is about is up to" in rebuilt.why
+        assert claims._retrieval(of_cells(other), "digits", None, rebuilt=True).verdict == "not run"
+
     def test_the_number_of_components_is_chosen_on_training_rows(self, load, data):
         measures, settings = load("factors.measures"), load("factors.settings").QUICK
         rng = np.random.default_rng(0)

@@ -111,6 +111,12 @@ def test_retrieval(gaussian):
     assert score.mean_average_precision == 1
     cosines = [[1, 1, 0.316, 0, 0], [0, 0, 0.949, 1, 1]]
     np.testing.assert_allclose(score.similarity, cosines, atol=0.02)
+    score = gaussian.retrieve(rows, ["a", "b"], by="features")
+    made = gaussian.factor_states
+    fitted = np.mean(made.weights @ made.phi, axis=0)  # one state is like another
+    for query, found in zip(rows.values, score.similarity, strict=True):
+        wanted = fitted @ query / np.linalg.norm(fitted, axis=1) / np.linalg.norm(query)
+        np.testing.assert_allclose(found, wanted, atol=0.02)
 
 
 def test_scores(gaussian, poisson):
