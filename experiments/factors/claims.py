@@ -354,9 +354,20 @@ def _nats(run: Run) -> Finding:
     most = scores[SIZE].max()
     mean = mean_of(-scores.loc[scores[SIZE] == most, "value"])
     text = f"{mean.value:.1f} ± {mean.error:.1f} with {most} training papers of the target"
+    own = [
+        r["nats_per_paper_by_eq32"] for r in of_part(run, "sections", method="hierarchical")
+        if r[SIZE] == most and "nats_per_paper_by_eq32" in r
+    ]  # fmt: skip
+    text += f"; by eq. 32 {mean_of(own).value:.1f}" if own else ""
     words = run["settings"]["max_words"]
     why = f"Other text: the {words} most frequent words" if words else "Other text"
-    return Finding(text, "not decided", f"{why}; the paper's preparation is not known.")
+    why += "; the paper's preparation is not known."
+    if known := of_part(run, "estimates"):
+        row = max(known, key=lambda r: (r["factors"], r["mean_counts"]))
+        gap = row["gap"][f"eq32, {run['settings']['section_temperatures']}"]
+        why += f" Its estimator, eq. 32, makes the number {gap:.0f} nats lower for rows of "
+        why += f"{row['factors']} known factors and {row['mean_counts']:.0f} counts."
+    return Finding(text, "not decided", why)
 
 
 def _hdp(run: Run, ours: str, score: str) -> Finding:

@@ -337,13 +337,16 @@ def predict(found: bnp.FactorFit, test: Sources, settings: Settings) -> dict[str
     """Score the test rows as the paper does, and in two ways that other models can be held against.
 
     `nats_per_paper_given_its_length` is that of a row given its total, a bag of words, with the
-    standard error over rows. `word_perplexity` is that of one half of the words given the other.
+    standard error over rows. `nats_per_paper_by_eq32` is the paper's estimate, which counts a row
+    twice. `word_perplexity` is that of one half of the words given the other.
     """
     score = predict_rows(found, test, **effort(settings))
+    twice = predict_rows(found, test, method="eq32", **effort(settings))
     totals = predict_rows(found, test, totals=True, **effort(settings))
     sweeps = {"num_warmup": 2, "num_kept": 2} if settings.size == "quick" else {}
     return {
         **of_rows(score),
+        "nats_per_paper_by_eq32": -twice.joint_log_prob,
         **given_length(totals.row_log_prob - score.row_log_prob),
         "word_perplexity": row_completion(found, test, **sweeps, seed=settings.seed),
     }
