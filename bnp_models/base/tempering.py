@@ -61,7 +61,8 @@ class Tempering:
     Each chain becomes an ensemble of replicas along a path of hyperparameters. One end of the path
     has those of the model; this end is recorded. The far end has larger ones, with which chains
     forget where they began. Neighbours on the path exchange their states, so that states from the
-    far end reach the recorded one.
+    far end reach the recorded one. The warm-up moves the replicas along the path until exchanges
+    succeed equally often everywhere; without a warm-up they stay evenly spaced.
 
     Parameters
     ----------
