@@ -198,8 +198,7 @@ def transform_of(
     )  # fmt: skip
     if kind == "co":
         return found
-    matrix = found.to_sparse()
-    mean = (matrix + scipy.sparse.eye_array(matrix.shape[0])) / 2
+    mean = (found.to_sparse() + scipy.sparse.eye_array(found.num_words)) / 2
     return bnp.Transform.from_matrix(mean, vocabulary=split.train.vocabulary)
 
 

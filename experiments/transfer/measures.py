@@ -99,8 +99,10 @@ class _BegunSampler(bnp.SparseTransferTopicModel.sampler_type):
         log_weight = jnp.log(counts)[group[data.doc]] + jnp.log(phi.T)[data.word]
         z = jax.random.categorical(rng_key, log_weight, axis=1).astype(state.z.dtype)
         z = jnp.where(data.shards.are_tokens(len(z)), z, 0)
-        sizes = *state.doc_topic.shape[:1], *state.word_topic.shape
-        doc_topic, word_topic, topic = tally(z, data.doc, data.word, *sizes, data.shards)
+        num_docs, (num_words, num_topics) = len(state.doc_topic), state.word_topic.shape
+        doc_topic, word_topic, topic = tally(
+            z, data.doc, data.word, num_docs, num_words, num_topics, data.shards
+        )
         of_groups = jnp.zeros_like(state.group_topic).at[group].add(doc_topic)
         on = jnp.zeros(of_groups.shape, bool).at[:, : counts.shape[1]].set(counts > 0)
         on = on & (topic > 0) | (of_groups > 0)
