@@ -90,7 +90,9 @@ def _scores(run: Run) -> DataFrame:
         for r in of_part(run, *SETS.values(), "discount", "hybrids", start=None)
         for how in SPLITS
     ]  # fmt: skip
-    return frame(rows, "part", "data", "method", "discount", "topics", "held_out", "value")
+    return frame(
+        rows, "part", "data", "method", "discount", "topics", "split_seed", "held_out", "value"
+    )
 
 
 def _perplexity(run: Run) -> DataFrame:
@@ -197,18 +199,32 @@ def _band(label: str, rows: DataFrame, x: str) -> Curve:
 
 
 def _perplexity_panels(run: Run) -> list[Panel]:
-    """Draw perplexity against the number of topics for each set of documents: figure 6."""
+    """Draw perplexity beside that of TII, for each set of documents and number of topics: figure 6.
+
+    The errors are those of the ratios: splits differ more than methods do.
+    """
     panels, scores = [], _scores(run)
     for data, part in SETS.items():
         for how in SPLITS:
             rows = scores[(scores["part"] == part) & (scores["held_out"] == how)]
-            by = dict(list(rows.groupby("method")))
-            curves = [_band(name, by[name], "topics") for name in METHODS if name in by]
-            level = {}
-            if "unigram" in by:
-                level["one word distribution"] = math.exp(-by["unigram"]["value"].mean())
-            title = f"{data.capitalize()}, held out by {how}; two standard errors"
-            panels.append(Panel(title, "topics", "perplexity", curves, level))
+            base = rows[rows["method"] == TII].set_index(["split_seed", "topics"])["value"]
+            if base.empty:
+                continue
+            rows = rows.join(base.rename("base"), on=["split_seed", "topics"])
+            rows["value"] -= rows["base"]
+            ticks = {float(place): f"{k} topics" for place, k in enumerate(sorted(
+                rows["topics"][rows["method"] == TII].unique()))}  # fmt: skip
+            places = dict(zip(ticks.values(), ticks, strict=True))
+            rows["place"] = [places.get(f"{k} topics", 0.0) for k in rows["topics"]]
+            curves = []
+            for number, name in enumerate(name for name in METHODS if name != TII):
+                for _, of_size in rows[rows["method"] == name].groupby("place"):
+                    shifted = of_size.assign(place=of_size["place"] + (number - 3) / 9)
+                    curves.append(banded(name, shifted, "place", colour=COLOURS[name],
+                                         scale=lambda nats: 100 * (np.exp(-nats) - 1)))  # fmt: skip
+            said = f"{data.capitalize()}, by {how}; TII: {math.exp(-base.mean()):.0f}"
+            panels.append(Panel(f"{said}; bars: two standard errors", "", "% above TII", curves,
+                                {"TII": 0.0}, ticks=ticks))  # fmt: skip
     return panels
 
 
@@ -264,7 +280,10 @@ def _sweep_panels(run: Run) -> list[Panel]:
 
 
 def _draw_arcs(run: Run, path: Path) -> None:
-    """Draw the topics of two groups, and arcs between those that are alike: figure 4."""
+    """Draw the topics of two groups, and arcs between those that are alike: figure 4.
+
+    Each topic has arcs to its own version in the other group and to the one that is most like it.
+    """
     found = next((r["arcs"] for r in of_part(run, *SETS.values(), method=TII) if "arcs" in r), None)
     if found is None:
         return
@@ -276,7 +295,10 @@ def _draw_arcs(run: Run, path: Path) -> None:
         axis.text(side, -0.9, group, ha=align, va="center", weight="bold")
         for k, words in enumerate(topics):
             axis.text(side, k, f" {', '.join(words)} ", ha=align, va="center", fontsize="small")
-    for j, k in zip(*np.nonzero(likeness > ALIKE), strict=True):
+    # of each topic the most alike one only, or all of them cross
+    best = (likeness == likeness.max(axis=0)) | (likeness == likeness.max(axis=1)[:, None])
+    best |= np.eye(len(likeness), dtype=bool)
+    for j, k in zip(*np.nonzero(best & (likeness > ALIKE)), strict=True):
         colour = PALETTE[0] if j == k else PALETTE[1]
         axis.plot([0, 1], [j, k], color=colour, lw=5 * likeness[j, k], alpha=likeness[j, k])
     axis.set(xlim=(-1.6, 2.6), ylim=(len(likeness) - 0.5, -1.4))
