@@ -128,7 +128,7 @@ def authors_alone(
     shape = train.num_authors, train.num_words
     kept_counts = []
     for chain in range(settings.num_chains):
-        rng = np.random.default_rng([seed, chain])
+        rng = np.random.default_rng([seed, chain, int(signed_first)])
         begin = 0 if signed_first else rng.integers(there.sum(axis=1))
         author = authors[np.arange(len(doc)), begin]
         every = max(settings.num_samples // settings.keep_states, 1)
