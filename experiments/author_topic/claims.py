@@ -73,8 +73,8 @@ class Which(NamedTuple):
             finite, inferred = s["long_starts"]
             numbers = inferred if self.topics == INFERRED else finite
         else:
-            numbers = s["starts"] if self.topics == INFERRED else [None]
-        return [None if number is None else start_name(number) for number in numbers]
+            numbers = s["starts"] if self.topics == INFERRED else [0]
+        return [start_name(number) if number else None for number in numbers]
 
     def records(self, run: Run) -> dict[int, Run]:
         """Return the records by split."""

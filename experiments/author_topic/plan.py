@@ -62,20 +62,25 @@ class Plan:
         call = later(measure, partial(self.split, seed), seed=seed, **options)
         return Cell(part, method, call, "", detail or {}, seed, seed, start)
 
+    def _fit(
+        self, part: str, settings: Settings, seed: int, name: str, topics: int | None,
+        first: int = 0, *, per_topic: bool = False,
+    ) -> Cell:  # fmt: skip
+        """Return the cell of a fit; see `measures.fit`."""
+        about: dict[str, Any] = {"topics_asked": topics or INFERRED}
+        about |= {"alpha": PER_TOPIC} if per_topic else {}
+        named = (self.output.stem, part, name, topics, first, per_topic, seed)
+        return self._cell(
+            part, name, measures.fit, seed, start_name(first) if first else "", about, name=name,
+            topics=topics, first=first, per_topic=per_topic, settings=settings,
+            folder=self.output.with_name("." + ".".join(map(str, named))),
+        )  # fmt: skip
+
     def _fits(self, seed: int) -> Iterator[Cell]:
         s = self.s
         yield self._cell("fit", "unigram", measures.one_word_distribution, seed)
 
-        def fit(name: str, topics: int | None, first: int = 0, per_topic: bool = False) -> Cell:
-            named = ".".join(map(str, (self.output.stem, name, topics, first, per_topic, seed)))
-            about: dict[str, Any] = {"topics_asked": topics or INFERRED}
-            about |= {"alpha": PER_TOPIC} if per_topic else {}
-            return self._cell(
-                "fit", name, measures.fit, seed, start_name(first) if first else "", about,
-                name=name, topics=topics, first=first, per_topic=per_topic,
-                folder=self.output.with_name(f".{named}"),
-            )  # fmt: skip
-
+        fit = partial(self._fit, "fit", s, seed)
         yield from (fit(m, k) for k in s.topics for m in FINITE)
         yield from (fit(m, k, per_topic=True) for k in s.per_topic for m in FINITE)
         both = seed < s.seed + s.start_splits
@@ -94,14 +99,8 @@ class Plan:
         finite, inferred = s.long_starts
         wanted = [(m, k, finite) for m, topics in s.long_topics for k in topics]
         wanted += [(m, None, inferred) for m in s.infinite]
-        for name, topics, starts in wanted:
-            for first in starts:
-                named = ".".join(map(str, (self.output.stem, "long", name, topics, first, seed)))
-                yield self._cell(
-                    "long", name, measures.fit, seed, start_name(first) if first else "",
-                    {"topics_asked": topics or INFERRED}, name=name, topics=topics,
-                    first=first or 0, settings=longer, folder=self.output.with_name(f".{named}"),
-                )  # fmt: skip
+        fit = partial(self._fit, "long", longer, seed)
+        yield from (fit(m, k, first) for m, k, starts in wanted for first in starts)
         for start in ("", "from first authors"):
             yield self._cell(
                 "long", ALONE, measures.authors_alone, seed, start, {"topics_asked": INFERRED},

@@ -59,10 +59,10 @@ class Settings:
     schedule: str | None = None  # None: the default one of each model
     keep_states: int = 5  # per chain
     max_topics: int = 288  # room enough from the start: to grow is to compile again
-    # longer chains, all from two starts; None: the usual start of a finite model
+    # longer chains, all from two starts; 0: the usual start of a finite model
     long_splits: int = 1
     long_topics: tuple[tuple[str, tuple[int, ...]], ...] = ((LDA, (800, 1600)), (ATM, (100, 200)))
-    long_starts: tuple[tuple[int | None, int], ...] = ((None, 10), (800, 10))  # finite, inferred
+    long_starts: tuple[tuple[int, int], ...] = ((0, 10), (800, 10))  # finite, inferred
     long_warmup: int = 1000
     long_samples: int = 1000
     long_states: int = 25
@@ -93,7 +93,7 @@ QUICK = Settings(
     "quick", cores=1, splits=1, num_docs=40, words=(0, 4), topics=(4,), per_topic=(),
     infinite=(NP,), beta=0.1, sampled=False, starts=(4,), start_splits=0, num_warmup=4,
     num_samples=6, schedule="sequential", keep_states=2, max_topics=32,
-    long_topics=((ATM, (4,)),), long_starts=((None, 1), (4, 1)), long_warmup=4, long_samples=6,
+    long_topics=((ATM, (4,)),), long_starts=((0, 1), (4, 1)), long_warmup=4, long_samples=6,
     long_states=2, long_max_topics=32, gensim_topics=(4,),
     etas=(0.1, "auto"), chunks=(2000,), tune_seconds=0.2, tune_points=3, tomotopy_starts=(4,),
     curve_topics=4, curves=(("sequential", 2),), curve_seconds=0.05, curve_points=2,

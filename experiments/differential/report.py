@@ -212,16 +212,17 @@ def _perplexity_panels(run: Run) -> list[Panel]:
                 continue
             rows = rows.join(base.rename("base"), on=["split_seed", "topics"])
             rows["value"] -= rows["base"]
-            ticks = {float(place): f"{k} topics" for place, k in enumerate(sorted(
-                rows["topics"][rows["method"] == TII].unique()))}  # fmt: skip
-            places = dict(zip(ticks.values(), ticks, strict=True))
-            rows["place"] = [places.get(f"{k} topics", 0.0) for k in rows["topics"]]
+            sizes = sorted(set(base.index.get_level_values("topics")))
+            ticks = {float(place): f"{k} topics" for place, k in enumerate(sizes)}
+            others = [name for name in METHODS if name in set(rows["method"]) - {TII}]
             curves = []
-            for number, name in enumerate(name for name in METHODS if name != TII):
-                for _, of_size in rows[rows["method"] == name].groupby("place"):
-                    shifted = of_size.assign(place=of_size["place"] + (number - 3) / 9)
-                    curves.append(banded(name, shifted, "place", colour=COLOURS[name],
-                                         scale=lambda nats: 100 * (np.exp(-nats) - 1)))  # fmt: skip
+            for number, name in enumerate(others):
+                of = rows[rows["method"] == name]
+                # side by side: the bars of methods would hide one another
+                shift = (number - (len(others) - 1) / 2) / (len(others) + 1)
+                of = of.assign(place=of["topics"].map(sizes.index) + shift)
+                curves.append(banded(name, of, "place", colour=COLOURS[name],
+                                     scale=lambda nats: 100 * (np.exp(-nats) - 1)))  # fmt: skip
             said = f"{data.capitalize()}, by {how}; TII: {math.exp(-base.mean()):.0f}"
             panels.append(Panel(f"{said}; bars: two standard errors", "", "% above TII", curves,
                                 {"TII": 0.0}, ticks=ticks))  # fmt: skip

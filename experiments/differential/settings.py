@@ -52,9 +52,10 @@ class Settings:
     perplexity: Sizes = Sizes(300, 200)
     sets: tuple[str, ...] = ("abstracts", "blogs")
     methods: tuple[str, ...] = (TI, TII, CCLDA, POOLED, PYP, LDA)
+    # the words of the blogs are stems, which WordNet does not have
     other_transforms: tuple[tuple[str, str], ...] = (
         ("abstracts", WORDNET), ("abstracts", HALF), ("blogs", HALF),
-    )  # fmt: skip  # the words of the blogs are stems, which WordNet does not have
+    )  # fmt: skip
     blogs: int | None = None
     tests: int = 200
     topics: tuple[int, ...] = (10,)

@@ -129,11 +129,11 @@ def _sampled(run: Run) -> list[tuple[float, str]]:
 
 def _estimates(run: Run) -> Iterator[Run]:
     for r in of_part(run, "estimates"):
-        gaps = {name: (gap, r["error_of_gap"][name]) for name, gap in r["gap"].items()}
+        errors = r["error_of_gap"]
         yield {
             "factors": r["factors"], "mean_counts": r["mean_counts"],
             "nats_per_row": r["nats_per_row"],
-            **{name: f"{gap:+.2f} ± {error:.2f}" for name, (gap, error) in gaps.items()},
+            **{name: f"{gap:+.2f} ± {errors[name]:.2f}" for name, gap in r["gap"].items()},
         }  # fmt: skip
 
 

@@ -144,8 +144,7 @@ def _named(part: str, place: tuple[float, int]) -> str:
 
 def _from_truth(run: Run, score: str) -> Finding:
     """Ask whether chains from the planted topics score as the others do."""
-    (method,) = {r["method"] for r in of_part(run, "truth")} or {""}
-    truth, others = (scores_of(run, score, part, method) for part in ("truth", "denser"))
+    truth, others = (scores_of(run, score, part, DENSE[0]) for part in ("truth", "denser"))
     gap = gap_between(truth.assign(start=""), others, places=PLACE)
     if gap is None:
         return not_run("no chains from the planted topics, or no others")

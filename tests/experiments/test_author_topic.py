@@ -162,7 +162,7 @@ class Made:
             "words": [0, 4, 16, 64], "topics": [100, 200, 400], "per_topic": [100, 400],
             "gensim_topics": [100, 200], "tomotopy_starts": [100, 2], "curve_topics": 100,
             "curve_seconds": 60.0, "num_chains": 2, "num_warmup": 1, "num_samples": 1,
-            "keep_states": 1, "long_starts": [[None, 10], [800, 10]],
+            "keep_states": 1, "long_starts": [[0, 10], [800, 10]],
         }  # fmt: skip
         sessions = [{"cores": 2, "versions": {}}]
         return {"settings": settings, "sessions": sessions, "cells": dict(enumerate(self.cells))}
