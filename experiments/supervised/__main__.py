@@ -25,7 +25,10 @@ STUDY = study_in(
     Path(__file__).parent,
     "Supervised topic models on 20 Newsgroups.",
     data_files=dict.fromkeys(settings.PARTS, "news20_bow.npz"),
-    may_change=("cores", "methods", "class_methods", "class_margins", "seeds", "class_seeds"),
+    may_change=(
+        "cores", "methods", "class_methods", "class_margins", "seeds", "class_seeds",
+        "variational_seeds",
+    ),
 )
 main = main_of(STUDY)
 

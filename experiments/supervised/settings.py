@@ -69,7 +69,7 @@ class Settings:
     tried_svm_c: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0, 1000.0)
     # variational
     variational_topics: tuple[int, ...] = (5, 20)
-    variational_seeds: int = 5
+    variational_seeds: int = 3
     variational_splits: int = 1
     variational_c: tuple[float, ...] = (9.0, 25.0)
     variational_margins: tuple[tuple[float, float], ...] = ((4.0, 1.0), (16.0, 1.0), (16.0, 4.0))

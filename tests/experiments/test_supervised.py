@@ -36,8 +36,11 @@ def test_quick_study_resumes(load, read_csv, capsys, tmp_path):
     assert {cell.get("start") for cell in sampled} >= {None, "from 1 topic"}
     kept = [cell for cell in cells if cell["part"] == "binary" and "averaged" in cell["ways"]]
     assert {len(cell["draws"]) for cell in kept} == {2}
-    flat = [cell["flat"] for cell in cells if cell["method"] == "vSLDA"]
-    assert set(flat) <= {True, False}
+    for cell in (cell for cell in cells if cell["method"] == "vSLDA"):
+        bound = cell["bound"]
+        assert np.isfinite(bound).all()
+        assert 2 ** (len(bound) - 1) * study.STUDY.settings["quick"].steps == cell["steps"]
+        assert cell["flat"] == (bound[-1] - bound[-2] < 1e-3 * abs(bound[-1]))
     if importlib.util.find_spec("tomotopy"):
         assert {"tomotopy", "race"} <= {cell["method"] for cell in cells}
     names = [claim.claim for claim in load("supervised.claims").CLAIMS]
