@@ -20,6 +20,7 @@ from bnp_models.run.from_numpyro import to_fit
 if TYPE_CHECKING:
     from bnp_models.results.author_tables import AuthorFit
     from bnp_models.results.contrast_tables import ContrastFit
+    from bnp_models.results.covariate_fit import CovariateFit
     from bnp_models.results.factor_tables import FactorFit
     from bnp_models.results.folder import SavedModel, load
     from bnp_models.results.group_tables import GroupFit
@@ -34,6 +35,7 @@ show_cores()
 _RESULTS = {
     "AuthorFit": "author_tables",
     "ContrastFit": "contrast_tables",
+    "CovariateFit": "covariate_fit",
     "FactorFit": "factor_tables",
     "Fit": "result",
     "GroupFit": "group_tables",
@@ -66,6 +68,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the names of models
     "ContrastFit",
     "Corpus",
     "CorpusWriter",
+    "CovariateFit",
     "FactorFit",
     "Fit",
     "GroupFit",

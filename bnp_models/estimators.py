@@ -33,6 +33,7 @@ from bnp_models.data.checks import shape_of
 from bnp_models.data.corpus import Corpus
 from bnp_models.results.author_tables import AuthorFit
 from bnp_models.results.contrast_tables import ContrastFit
+from bnp_models.results.covariate_fit import CovariateFit
 from bnp_models.results.group_tables import GroupFit
 from bnp_models.results.label_fit import OneVsRestFit, SupervisedFit
 from bnp_models.results.topic_draws import mean_topics
@@ -68,6 +69,7 @@ def _use(model: Model) -> str:
         ContrastFit: "GroupClassifier",
         GroupFit: "bnp_models.fit with a Corpus that has groups",
         AuthorFit: "bnp_models.fit with a Corpus that has authors",
+        CovariateFit: "bnp_models.fit with a Corpus that has covariates",
         TopicFit: "TopicEstimator",
     }
     found = (use for kind, use in uses.items() if issubclass(model.result_class(), kind))

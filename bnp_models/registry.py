@@ -4,6 +4,9 @@ from bnp_models.base import model as _base
 from bnp_models.models.author_topic import AuthorTopicModel as AuthorTopicModel
 from bnp_models.models.cross_collection_lda import CrossCollectionLDA as CrossCollectionLDA
 from bnp_models.models.differential import DifferentialTopicModel as DifferentialTopicModel
+from bnp_models.models.dirichlet_multinomial_regression import (
+    DirichletMultinomialRegression as DirichletMultinomialRegression,
+)
 from bnp_models.models.gaussian_factors import GaussianFactorAnalysis as GaussianFactorAnalysis
 from bnp_models.models.hdp_lda import HDPLDA as HDPLDA
 from bnp_models.models.ibp_compound_dirichlet import IBPCompoundDirichlet as IBPCompoundDirichlet

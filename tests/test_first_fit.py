@@ -25,6 +25,9 @@ FITS = {
     "AuthorTopicModel": "bnp.AuthorTopicModel(3), corpus(authors=[['u', 'v'], ['v']] * 10)",
     "CrossCollectionLDA": "bnp.CrossCollectionLDA(3), corpus(groups=['a', 'b'] * 10)",
     "DifferentialTopicModel": "bnp.DifferentialTopicModel(3), corpus(groups=['a', 'b'] * 10)",
+    "DirichletMultinomialRegression": (
+        "bnp.DirichletMultinomialRegression(3), corpus(covariates={'year': range(20)})"
+    ),
     "GaussianFactorAnalysis": "bnp.GaussianFactorAnalysis(), rows(rng.normal(size=(20, 8)))",
     "HDPLDA": "bnp.HDPLDA(), corpus()",
     "IBPCompoundDirichlet": "bnp.IBPCompoundDirichlet(), corpus()",

@@ -59,7 +59,7 @@ INTERNAL = {
     "posterior.exchanges": "of diagnostics, plot_tempering and fit, with draws of a fit",
     "posterior.chain_drift": "of diagnostics and functionals, called with draws they checked",
     "posterior.representative": "of Fit, with states of its chains",
-    "results.design": "of the effects and of topics over time, as checks",
+    "data.design": "of the effects and of topics over time, as checks",
     "results.factor_tables": "methods of FactorFit",
     "results.topic_draws": "what the tables and pictures of topics start from",
     "scores.held_out_score": "of held_out and empirical_likelihood",

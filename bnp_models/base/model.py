@@ -41,6 +41,7 @@ __all__ = [
     "from_description",
     "gamma_law",
     "gamma_prior",
+    "inverse_gamma_prior",
     "is_prior",
     "known_models",
     "sample",
@@ -167,6 +168,25 @@ def gamma_prior(name: str, value: object) -> GammaPrior | None:
         raise ValueError(
             f"{name} has the prior {type(value).__name__}, for which there is no Gibbs update; use "
             f"Gamma(concentration, rate), Exponential(rate), a number, or sample {name} in another "
+            "block of numpyro.infer.Gibbs"
+        )
+    return gamma_law(value)
+
+
+def inverse_gamma_prior(name: str, value: object) -> GammaPrior | None:
+    """Return the gamma prior of the precision of an inverse gamma variance, None for a number.
+
+    Raises
+    ------
+    ValueError
+        For a prior without a Gibbs update.
+    """
+    if not is_prior(value):
+        return None
+    if not isinstance(value, dist.InverseGamma):
+        raise ValueError(
+            f"{name} has the prior {type(value).__name__}, for which there is no Gibbs update; "
+            f"use InverseGamma(concentration, rate), a number, or sample {name} in another "
             "block of numpyro.infer.Gibbs"
         )
     return gamma_law(value)

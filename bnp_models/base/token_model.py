@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jax.core import Tracer
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from bnp_kernels.numerics.batching import vectorise_if
 from bnp_kernels.numerics.shards import ONE_DEVICE, DeviceParts, Shards
@@ -28,7 +28,7 @@ from bnp_kernels.tokens.layout import (
 from bnp_models.base.gibbs import GibbsModel
 from bnp_models.base.likelihood import Likelihood, word_likelihood
 from bnp_models.base.model import TOPICS
-from bnp_models.base.topics import Topics
+from bnp_models.base.topics import ColumnsOf, Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 from bnp_models.data.readers import CORPUS_READERS
@@ -136,6 +136,13 @@ class TokenModel(GibbsModel):
         that was fitted.
         """
         return corpus.group_names if self.by_group else None
+
+    def columns_of(self, corpus: Corpus) -> ColumnsOf | None:
+        """Return what makes the columns of new documents; None: the law needs no covariates.
+
+        `corpus` is the one that was fitted.
+        """
+        return None
 
     def common_topics_of(
         self, state: Mapping[str, np.ndarray], corpus: Corpus
@@ -292,13 +299,14 @@ def prepare(
     sizes: bool = False,
     transform: Transform | None = None,
     label: Int[np.ndarray, " D"] | None = None,
+    design: tuple[Float[np.ndarray, "D F"], Bool[np.ndarray, " F"]] | None = None,
 ) -> Tokens:
     """Lay a corpus out for the kernels, with the groups of its documents if some are needed.
 
     The parts divide the documents; `whole` says that a sweep needs all of them nevertheless.
     `groups` is the least number of groups; `sizes` asks for the numbers of tokens that a word may
     have in a topic of its group; `transform` is that of the words. `label` is the label of each
-    document, where the kernel needs one.
+    document, where the kernel needs one; so is `design`, the columns of its covariates.
 
     The environment variable `BNP_TOKEN_SWEEP` says how the parallel schedule sweeps the tokens, see
     `make_tokens`.
@@ -327,13 +335,15 @@ def prepare(
         whole=whole,
         group=np.asarray(corpus.group) if groups else None,
         label=label,
+        design=design,
         num_count_values=1 + int(max_word_count(word)) if sizes else None,
         transform=rows,
     )
 
 
 _OF_DEVICES = (
-    "doc", "word", "doc_length", "group", "label", "first_link", "num_links", "link_author",
+    "doc", "word", "doc_length", "group", "label", "design", "first_link", "num_links",
+    "link_author",
 )  # fmt: skip
 
 

@@ -8,16 +8,19 @@ $(n_k + a_k) / (N + \sum_j a_j)$. The method `topics_of` of a model returns both
 compute them for topics with Dirichlet priors.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Integer
 
 from bnp_kernels.tokens.mixture_law import DirichletLaw, MixtureLaw, SwitchedLaw
+from bnp_models.data.corpus import Corpus
 
-__all__ = ["Topics", "dirichlet_topics", "finite_topics", "topics_given_root"]
+__all__ = ["ColumnsOf", "Topics", "dirichlet_topics", "finite_topics", "topics_given_root"]
 
+ColumnsOf = Callable[[Corpus, str], Float[np.ndarray, "D F"]]
+"""Makes the columns of the covariates of documents; the string is the name of their argument."""
 Numbers = np.ndarray | Sequence | float | int
 
 
@@ -30,6 +33,10 @@ class Topics(NamedTuple):
 
     phi: Float[np.ndarray, "F V K"]  # word-major; each column [f, :, k] sums to one
     law: MixtureLaw  # its arrays are [G, K]
+    coefficients: Float[np.ndarray, "F K"] | None = None
+    """Where the law of a document is Dirichlet with weights that depend on its covariates: the logs
+    of the weights are its columns times these, and `law` is that of a document whose columns have
+    their means."""
 
     @property
     def weights(self) -> Float[np.ndarray, "G K"]:

@@ -29,7 +29,7 @@ from bnp_models.data.checks import (
     tokens,
     whole,
 )
-from bnp_models.data.covariates import as_covariates, take_rows
+from bnp_models.data.covariates import as_covariates, pack_covariates, take_rows
 
 __all__ = [
     "ARGUMENTS",
@@ -104,10 +104,10 @@ class _Strings(ComparedByDigest):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Names(_Strings):
-    """Hold the strings of a corpus; equal when all names are equal, in order.
+    """Hold the strings of a corpus; equal when all names and covariates are equal, in order.
 
-    Raw texts, how they were read, and covariates are stored here too but not compared. A corpus
-    with them therefore has the same digest, and the same draws, as one without.
+    Raw texts, how they were read, and covariates are stored here too but are no part of the digest.
+    A corpus with them therefore has the same digest as one without. Raw texts are not compared.
     """
 
     vocabulary: tuple[str, ...]
@@ -118,6 +118,23 @@ class Names(_Strings):
     texts: tuple[str, ...] | None = dataclasses.field(default=None, compare=False)
     tokenizer: str | None = dataclasses.field(default=None, compare=False)  # JSON, see `texts`
     covariates: Frame | None = dataclasses.field(default=None, compare=False)
+
+    def __eq__(self, other: object) -> bool:
+        equal = super().__eq__(other)
+        if equal is not True or not isinstance(other, Names):
+            return equal
+        return self.covariates is other.covariates or self._covariates == other._covariates
+
+    __hash__ = _Strings.__hash__
+
+    @functools.cached_property
+    def _covariates(self) -> str:
+        """SHA-256 of the covariates, in hex."""
+        packed = {} if self.covariates is None else pack_covariates(self.covariates)
+        found = hashlib.sha256()
+        for name, values in packed.items():
+            found.update(f"{name} {values.dtype.str}".encode() + values.tobytes())
+        return found.hexdigest()
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

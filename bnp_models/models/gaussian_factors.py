@@ -14,7 +14,7 @@ from bnp_kernels import gaussian_factors as kernel
 from bnp_kernels.gaussian_factors import Reals, make_reals
 from bnp_kernels.random.concentration import GammaPrior
 from bnp_models.base.factor_model import FactorModel, FactorSampler, program_z, sample_data
-from bnp_models.base.model import gamma_law, is_prior, sample
+from bnp_models.base.model import inverse_gamma_prior, sample
 from bnp_models.base.row_annealing import GaussianRows
 from bnp_models.data import arguments
 from bnp_models.data.sources import Sources, Standardisation, check_sources, standardisation
@@ -183,13 +183,6 @@ class GaussianFactorAnalysis(FactorModel):
 
         For a variance it is the gamma prior of the precision, 1 / sigma2.
         """
-        value = getattr(self, name)
-        if name not in _VARIANCES or not is_prior(value):
-            return super().prior_to_update(name)
-        if not isinstance(value, dist.InverseGamma):
-            raise ValueError(
-                f"{name} has the prior {type(value).__name__}, for which there is no Gibbs update; "
-                f"use InverseGamma(concentration, rate), a number, or sample {name} in another "
-                "block of numpyro.infer.Gibbs"
-            )
-        return gamma_law(value)
+        if name in _VARIANCES:
+            return inverse_gamma_prior(name, getattr(self, name))
+        return super().prior_to_update(name)

@@ -18,10 +18,10 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int, PyTree
 
-from bnp_kernels.tokens.mixture_law import MixtureLaw
+from bnp_kernels.tokens.mixture_law import DirichletLaw, MixtureLaw
 from bnp_models.base.author_model import AuthorModel
 from bnp_models.base.token_model import TokenModel
-from bnp_models.base.topics import Topics
+from bnp_models.base.topics import ColumnsOf, Topics
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus
 
@@ -50,6 +50,10 @@ class Mixtures(NamedTuple):
     of `law` [S, K]: that is taken as F = G = 1. Where topics, or the law, or both differ by group,
     `row_names` are the groups whose documents read the rows.
 
+    Where the law of a document depends on its covariates, `coefficients` turn its columns into the
+    logs of Dirichlet weights, `columns_of` makes the columns of documents, and `law` is that of a
+    document whose columns have their means.
+
     With `chain_weight` (see `stacking`), held-out scores weight the chains so, and the states of a
     chain alike. Without it all states count alike.
     """
@@ -61,6 +65,8 @@ class Mixtures(NamedTuple):
     vocabulary: tuple[str, ...] | None = None  # None: only the number of words can be checked
     row_names: tuple[str, ...] | None = None  # of the rows; None: there is one for all
     chain_weight: Float[np.ndarray, " S"] | None = None  # of the state's chain; None: no weights
+    coefficients: Float[np.ndarray, "S F K"] | None = None
+    columns_of: ColumnsOf | None = None
 
     @property
     def weights(self) -> Float[np.ndarray, "S *G K"]:
@@ -69,9 +75,21 @@ class Mixtures(NamedTuple):
 
     def _select(self, kept: np.ndarray | slice) -> "Mixtures":
         """Return some of the states."""
-        every = self.phi, self.law, self.chain, self.draw, self.chain_weight
-        phi, law, chain, draw, weight = jax.tree.map(lambda x: x[kept], every)
-        return self._replace(phi=phi, law=law, chain=chain, draw=draw, chain_weight=weight)
+        names = "phi", "law", "chain", "draw", "chain_weight", "coefficients"
+        every = {name: getattr(self, name) for name in names}
+        return self._replace(**jax.tree.map(lambda x: x[kept], every))
+
+    def of_documents(self, corpus: Corpus, name: str) -> "Mixtures":
+        """Return the mixtures with a row of the law for each document, if it has covariates.
+
+        `name` is that of the corpus as an argument, for messages.
+        """
+        if self.coefficients is None:
+            return self
+        assert self.columns_of is not None
+        columns = self.columns_of(corpus, name)
+        weights = np.exp(np.einsum("df,sfk->sdk", columns, self.coefficients))
+        return self._replace(law=DirichletLaw(weights.astype(np.float32)), coefficients=None)
 
 
 class AuthorMixture(NamedTuple):
@@ -97,6 +115,7 @@ class MixtureStates:
     row_names: tuple[str, ...] | None = None
     chain: np.ndarray | None = None  # [chain], numbers of the chains; None: 0, 1, ...
     chain_weight: np.ndarray | None = None  # [chain]; None: all states count alike
+    columns_of: ColumnsOf | None = None
 
     def __len__(self) -> int:
         """Count the states: chains times draws."""
@@ -130,6 +149,8 @@ class MixtureStates:
             self.vocabulary,
             self.row_names,
             None if self.chain_weight is None else self.chain_weight[place : place + 1],
+            None if topics.coefficients is None else topics.coefficients[None],
+            self.columns_of,
         )
 
     def __iter__(self) -> Iterator[Mixtures]:
@@ -138,9 +159,11 @@ class MixtureStates:
 
     def stack(self) -> Mixtures:
         """Hold all states at once: 4 S F V K bytes."""
-        parts = [each._replace(vocabulary=None, row_names=None) for each in self]
+        names = {"vocabulary": self.vocabulary, "row_names": self.row_names}
+        names |= {"columns_of": self.columns_of}
+        parts = [each._replace(**dict.fromkeys(names)) for each in self]
         stacked = jax.tree.map(lambda *leaf: np.concatenate(leaf), *parts)
-        return stacked._replace(vocabulary=self.vocabulary, row_names=self.row_names)
+        return stacked._replace(**names)
 
     def _place(self, index: int) -> tuple[int, int]:
         if not -len(self) <= index < len(self):
@@ -191,8 +214,10 @@ def mixture_states(
     if draw.shape != shape[1:]:
         raise ValueError(f"draw must have length {shape[1]}, as the states have, got {draw.shape}")
     make = functools.partial(model.topics_of, corpus=corpus)
-    rows = model.row_names(corpus)
-    return MixtureStates(make, arrays, draw, corpus.vocabulary, rows, chain, chain_weight)
+    rows, columns_of = model.row_names(corpus), model.columns_of(corpus)
+    return MixtureStates(
+        make, arrays, draw, corpus.vocabulary, rows, chain, chain_weight, columns_of
+    )
 
 
 def author_states(
@@ -269,6 +294,8 @@ def document_rows(
     arguments.text("name", name)
     arguments.instance("mixture", mixture, Mixtures, "one of Mixtures, from one_by_one")
     as_corpus("corpus", corpus)
+    if mixture.columns_of is not None and mixture.coefficients is None:
+        return np.arange(corpus.num_docs, dtype=np.int32)
     names = mixture.row_names
     if names is None:
         return None
@@ -345,11 +372,14 @@ def check_mixtures(mixtures: Any, kind: type = Mixtures) -> Any:
     return mixtures
 
 
-def one_by_one(mixtures: Mixtures | Iterable[Mixtures]) -> Iterator[Mixtures]:
+def one_by_one(
+    mixtures: Mixtures | Iterable[Mixtures], corpus: Corpus | None = None, name: str = "corpus"
+) -> Iterator[Mixtures]:
     """Iterate over the states of one or several `Mixtures`, as `Mixtures` of one state each.
 
-    Their `phi` is [1, F, V, K] and the arrays of their law [1, G, K], also where they came without
-    F and G.
+    With a corpus, which messages call `name`, a law that depends on covariates has a row for each
+    of its documents. Their `phi` is [1, F, V, K] and the arrays of their law [1, G, K], also where
+    they came without F and G.
 
     Raises
     ------
@@ -363,6 +393,8 @@ def one_by_one(mixtures: Mixtures | Iterable[Mixtures]) -> Iterator[Mixtures]:
         arguments.instance("mixtures", mixture, Mixtures, "Mixtures, or an iterable of them")
         for s in range(mixture.phi.shape[0]):
             part = _one_state(mixture, s)
+            if corpus is not None:
+                part = part.of_documents(corpus, name)
             if shape not in (None, part.phi.shape):
                 raise ValueError(
                     "mixtures must all have one shape [F, V, K], got "

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from bnp_models.data import arguments
+from bnp_models.data.design import make_design
 from bnp_models.report.pictures import png, png_figures, topic_map
 from bnp_models.results.author_tables import AuthorFit
 from bnp_models.results.contrast_tables import ContrastFit
-from bnp_models.results.design import make_design
 from bnp_models.results.document_tables import DocumentShares, document_shares
 from bnp_models.results.factor_tables import FactorFit
 from bnp_models.results.group_tables import GroupFit

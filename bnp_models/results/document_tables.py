@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +19,7 @@ from bnp_kernels.tokens.mixture_law import MixtureLaw, expected_shares, of_docs
 from bnp_models.data import arguments
 from bnp_models.data.checks import NoTokens
 from bnp_models.data.corpus import Corpus, as_corpus
+from bnp_models.data.covariates import as_covariates
 from bnp_models.posterior.alignment import (
     Alignment,
     TopicStates,
@@ -155,7 +157,7 @@ def document_theta(
     the weight of joining it.
     """
     drawn = as_drawn(states)
-    counts, mixtures = topic_counts(drawn, corpus, alignment), one_by_one(drawn.mixtures)
+    counts, mixtures = topic_counts(drawn, corpus, alignment), one_by_one(drawn.mixtures, corpus)
     for s, (of_state, mixture) in enumerate(zip(counts, mixtures, strict=True)):
         shares, total = expected_shares(_law_of_docs(mixture, corpus), of_state)
         yield add_up(states, s, np.asarray(shares)), np.asarray(total)
@@ -211,6 +213,7 @@ def new_documents(
     vocabulary: tuple[str, ...] | None,
     answer: str,
     *,
+    covariates: pd.DataFrame | Mapping[str, Any] | None = None,
     stacklevel: int = 3,
 ) -> tuple[Corpus, int]:
     """Return new documents and how many they are; a warning counts texts without words of the fit.
@@ -226,26 +229,37 @@ def new_documents(
         Words of the fit.
     answer
         What the caller returns for texts without words, for the warning.
+    covariates
+        Those of the texts.
     stacklevel
         Of the warning: 3 if the user called the function that calls this one.
     """
+    own = {} if covariates is None else {"covariates": covariates}
     try:
-        corpus = as_documents("corpus", documents, read)
+        corpus = as_documents("corpus", documents, partial(read, **own))
         num_docs = corpus.num_docs
     except NoTokens as error:
         num_docs = error.num_docs
-        corpus = without_words([str(d) for d in range(num_docs)], vocabulary)
+        corpus = without_words([str(d) for d in range(num_docs)], vocabulary, covariates)
     count = int((np.asarray(corpus.doc_length)[:num_docs] == 0).sum())
     if count and not isinstance(documents, Corpus):
         warnings.warn(unknown_text(count, num_docs, answer), stacklevel=stacklevel)
     return corpus, num_docs
 
 
-def without_words(names: Sequence[str], vocabulary: tuple[str, ...] | None) -> Corpus:
+def without_words(
+    names: Sequence[str],
+    vocabulary: tuple[str, ...] | None,
+    covariates: pd.DataFrame | Mapping[str, Any] | None = None,
+) -> Corpus:
     """Return documents without words, and one more with a word, for a corpus must have one."""
     more = f"{max(names, key=len, default='')}+"  # no name of theirs is as long
+    frame = as_covariates(covariates, len(names)) if covariates is not None else None
     return Corpus.from_ids(
-        [[]] * len(names) + [[0]], vocabulary=vocabulary, doc_names=[*names, more]
+        [[]] * len(names) + [[0]],
+        vocabulary=vocabulary,
+        doc_names=[*names, more],
+        covariates=None if frame is None else pd.concat([frame, frame.tail(1)]),
     )
 
 
@@ -290,6 +304,7 @@ def shares_of_new(
     alignment: Alignment,
     *,
     row_names: tuple[str, ...] | None,
+    covariates: pd.DataFrame | Mapping[str, Any] | None = None,
     **how: int,
 ) -> pd.DataFrame:
     """Return the topic shares of new documents, for `transform`.
@@ -307,6 +322,8 @@ def shares_of_new(
         The kept states, and the numbers of their topics.
     row_names
         Groups that documents must be of; None if they need no group.
+    covariates
+        Those of the texts.
     how
         `num_sweeps`, `num_kept`, `seed`.
     """
@@ -316,7 +333,14 @@ def shares_of_new(
             f"give read_texts(texts, groups=...) with groups out of {', '.join(row_names)}, got "
             f"{arguments.short_repr(documents)}"
         )
-    corpus, num_docs = new_documents(documents, read, mixtures.vocabulary, OF_PRIOR, stacklevel=4)
+    if covariates is not None and isinstance(documents, Corpus):
+        raise ValueError(
+            "covariates must be left out where corpus is a Corpus, which has its own, got "
+            f"{arguments.short_repr(covariates)}"
+        )
+    corpus, num_docs = new_documents(
+        documents, read, mixtures.vocabulary, OF_PRIOR, covariates=covariates, stacklevel=4
+    )
     means = (add_up(states, s, x) for s, x in enumerate(fold_in(mixtures, corpus, **how)))
     table = _share_table(_new_document_shares(means, states, corpus, alignment).mean, corpus)
     return table.iloc[:num_docs]
@@ -336,7 +360,7 @@ def _new_document_shares(
     length = np.asarray(corpus.doc_length)
 
     def theta() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for mean, mixture in zip(means, one_by_one(states.mixtures), strict=True):
+        for mean, mixture in zip(means, one_by_one(states.mixtures, corpus), strict=True):
             law = _law_of_docs(mixture, corpus)
             _, of_none = expected_shares(law, np.zeros_like(law.weights))
             yield np.asarray(mean, np.float64), length + of_none

@@ -2,7 +2,8 @@
 
 The folder has draws, data, tables, pictures and a report. The light file has what new documents
 need: topics and prior weights of the kept states, the vocabulary, and how texts are cut into words.
-It has no tokens of the documents that were fitted, no names of them, and no draws.
+It has no tokens of the documents that were fitted, no names of them, and no draws. Of a model with
+covariates it has those of the documents that were fitted, for they say how columns are made.
 `fit.save_model(path)` writes it. `bnp_models.load(path)` reads either.
 """
 
@@ -12,7 +13,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +25,7 @@ from bnp_models.base.model import from_description
 from bnp_models.base.token_model import TokenModel
 from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus, as_corpus, read_texts
+from bnp_models.data.covariates import pack_covariates, unpack_covariates
 from bnp_models.data.files import csv_text, replacing
 from bnp_models.data.storage import (
     is_mapped_corpus,
@@ -254,6 +256,7 @@ class SavedModel:
         self,
         corpus: Corpus | str | Sequence[str],
         *,
+        covariates: pd.DataFrame | Mapping[str, Any] | None = None,
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
@@ -269,6 +272,8 @@ class SavedModel:
             Texts (one string per document, or a single string), or a `Corpus` over the same
             vocabulary. Where topics differ by group it must be a corpus with groups:
             `saved.read_texts(texts, groups=groups)`.
+        covariates
+            Those of the texts, a row for each, for a model with covariates. A corpus has its own.
         num_sweeps, num_kept
             Fold-in sweeps per state, and how many of the last ones are averaged.
         seed
@@ -281,7 +286,7 @@ class SavedModel:
         """
         return shares_of_new(
             corpus, self.read_texts, self._shown, self._states, self.alignment,
-            row_names=self.mixtures.row_names,
+            row_names=self.mixtures.row_names, covariates=covariates,
             num_sweeps=num_sweeps, num_kept=num_kept, seed=seed,
         )  # fmt: skip
 
@@ -360,14 +365,17 @@ def save_model(fit: Fit, path: str | os.PathLike[str]) -> Path:
         "versions": json.loads(fit.data.attrs.get("versions", "{}")),
         "labels": shown._own_labels,
     }
+    columns_of: Any = mixtures.columns_of
+    plain = mixtures._replace(vocabulary=fit.dataset.vocabulary, law=None, columns_of=None)
     content = {
         "schema": np.array(SCHEMA),
         "about": np.array(json.dumps(about)),
         "top_words": _top_words(shown),
-        **_arrays("mixtures", mixtures._replace(vocabulary=fit.dataset.vocabulary, law=None)),
+        **_arrays("mixtures", plain),
         **_arrays(f"law/{type(mixtures.law).__name__}", mixtures.law),
         **_arrays("alignment", shown.alignment._replace(in_chains=None)),
         **_arrays("in_chains", shown.alignment.in_chains),
+        **({} if columns_of is None else pack_covariates(columns_of.covariates)),
     }
     write_sealed(path, content, compressed=True)
     return path
@@ -406,6 +414,10 @@ def _load_model(path: Path) -> SavedModel:
             about["tokenizer"] = read_tokenizer(str(path), json.dumps(about["tokenizer"]))
         made = LAWS[law](**_fields(content, f"law/{law}"))
         mixtures = Mixtures(law=made, **_fields(content, "mixtures"))
+        if mixtures.coefficients is not None:
+            frame = unpack_covariates(path, content, len(content["covariates_0"]))
+            columns = about["model"].columns_of_covariates(frame)
+            mixtures = mixtures._replace(columns_of=columns.of_docs)
         alignment = Alignment(**_fields(content, "alignment"))
         if in_chains := _fields(content, "in_chains"):
             alignment = alignment._replace(in_chains=InChains(**in_chains))

@@ -23,8 +23,8 @@ import scipy.special
 from jaxtyping import Float
 
 from bnp_models.data import arguments
+from bnp_models.data.design import DATES, INTERCEPT, Column, Design, make_design, times
 from bnp_models.posterior.intervals import tail_quantiles
-from bnp_models.results.design import DATES, INTERCEPT, Column, Design, make_design, times
 from bnp_models.results.document_tables import document_theta
 from bnp_models.results.topic_draws import TopicDraws, by_number, shown_topics, state_weights
 from bnp_models.results.topic_tables import mean_shares, topic_labels, topic_prevalence_by_group

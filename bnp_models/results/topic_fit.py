@@ -100,6 +100,7 @@ class TopicFit(TopicDraws):
         self,
         corpus: Corpus | str | Sequence[str],
         *,
+        covariates: pd.DataFrame | Mapping[str, Any] | None = None,
         num_sweeps: int = 50,
         num_kept: int = 25,
         seed: int = 0,
@@ -113,6 +114,8 @@ class TopicFit(TopicDraws):
             those of the fit were; or a `Corpus` over the same vocabulary, such as
             `fit.dataset.read_texts(texts)`. Where topics differ by group it must be a corpus with
             groups: `fit.dataset.read_texts(texts, groups=groups)`.
+        covariates
+            Those of the texts, a row for each, for a model with covariates. A corpus has its own.
         num_sweeps, num_kept
             Fold-in sweeps per state, and how many of the last ones are averaged.
         seed
@@ -126,7 +129,7 @@ class TopicFit(TopicDraws):
         fit = self.shown
         return document_tables.shares_of_new(
             corpus, self.dataset.read_texts, fit.mixtures, fit.topic_states, fit.alignment,
-            row_names=self.model.row_names(self.dataset),
+            row_names=self.model.row_names(self.dataset), covariates=covariates,
             num_sweeps=num_sweeps, num_kept=num_kept, seed=seed,
         )  # fmt: skip
 

@@ -112,7 +112,7 @@ def empirical_likelihood(
     counts = corpus.to_counts()[:, words].astype(np.float64)
 
     def each_state() -> Iterator[tuple[Mixtures, tuple[np.ndarray, np.ndarray]]]:
-        for s, mixture in enumerate(one_by_one(mixtures)):
+        for s, mixture in enumerate(one_by_one(mixtures, corpus)):
             check_dirichlet(mixture)
             mean, square = np.empty((corpus.num_docs, _BLOCKS)), np.empty(corpus.num_docs)
             for row, docs in by_row(checked_rows(mixture, corpus, "corpus"), corpus):

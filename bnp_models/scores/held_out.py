@@ -127,7 +127,7 @@ def document_topics(
             fold_in(key_s, data, phi, law, rows, num_sweeps=num_sweeps, num_kept=num_kept)
         )
 
-    return (one_state(s, mixture) for s, mixture in enumerate(one_by_one(mixtures)))
+    return (one_state(s, mixture) for s, mixture in enumerate(one_by_one(mixtures, corpus)))
 
 
 def document_completion(
@@ -187,7 +187,7 @@ def document_completion(
     doc, word = jnp.asarray(heldout.doc), jnp.asarray(heldout.word)
 
     def each_state() -> Iterator[tuple[Mixtures, np.ndarray]]:
-        for s, mixture in enumerate(one_by_one(mixtures)):
+        for s, mixture in enumerate(one_by_one(mixtures, observed, "observed")):
             check_dirichlet(mixture)
             doc_row = checked_rows(mixture, observed, "observed")
             checked_rows(mixture, heldout, "heldout")
@@ -365,7 +365,7 @@ def left_to_right(
     blocks = list(_blocks(corpus, max(_LANES // num_particles, 1), seed))
 
     def each_state() -> Iterator[tuple[Mixtures, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
-        for s, mixture in enumerate(one_by_one(mixtures)):
+        for s, mixture in enumerate(one_by_one(mixtures, corpus)):
             doc_row = checked_rows(mixture, corpus, "corpus")
             phi, law = _used_topics(mixture)
             key_s = jax.random.fold_in(key, s)

@@ -301,7 +301,8 @@ def checked_rows(mixture: Mixtures, corpus: Corpus, name: str) -> Int[np.ndarray
     check_words(mixture, corpus, name)
     rows = document_rows(mixture, corpus, name)
     doc, word = np.asarray(corpus.doc), np.asarray(corpus.word)
-    for row, docs in by_row(rows, corpus):
+    alike = mixture.phi.shape[1] == 1 and (mixture.weights > 0).all()  # for all documents
+    for row, docs in by_row(None if alike else rows, corpus):
         words = np.unique(word[np.isin(doc, docs)])
         possible = (row_of(mixture.phi, row)[words][:, row_of(mixture.weights, row) > 0] > 0).any(1)
         if not possible.all():

@@ -36,6 +36,7 @@ def lay_out(
     label: Sequence[int] | None = None,
     num_count_values: int | None = None,
     transform: Any = None,
+    design: Any = None,
     token_sweep: str = "lanes",
 ) -> Tokens:
     """Lay out documents, given as lists of word ids, as data of the kernels; see `make_tokens`."""
@@ -45,7 +46,7 @@ def lay_out(
     return make_tokens(
         doc, word, len(docs), num_lanes=num_lanes, group=groups, label=labels,
         num_count_values=num_count_values,
-        transform=transform, token_sweep=token_sweep,
+        transform=transform, design=design, token_sweep=token_sweep,
     )  # fmt: skip
 
 

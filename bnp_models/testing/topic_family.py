@@ -77,8 +77,8 @@ class TinyCorpus:
         Documents as lists of word ids.
     authors, num_authors
         Authors of each document, if the model has authors.
-    group, label
-        Group and label of each document, if the model has groups or labels.
+    group, label, covariates
+        Group, label and covariates of each document, if the model has them.
     layout
         Options for the layout of the kernels' data.
     """
@@ -89,6 +89,7 @@ class TinyCorpus:
     num_authors: int = 0
     group: Sequence[int] | None = None
     label: Sequence[int] | None = None
+    covariates: Mapping[str, Sequence[Any]] | None = None
     layout: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
@@ -109,7 +110,8 @@ class TinyCorpus:
             names = {"authors": self.authors, "author_names": list("abcdef"[: self.num_authors])}
         if self.group is not None:
             names |= {"groups": self.group, "group_names": list("abcdef"[: max(self.group) + 1])}
-        return Corpus.from_ids(self.docs, num_words=self.num_words, labels=self.label, **names)
+        names |= {"labels": self.label, "covariates": self.covariates}
+        return Corpus.from_ids(self.docs, num_words=self.num_words, **names)
 
     @property
     def num_rows(self) -> int:

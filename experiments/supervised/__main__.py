@@ -26,7 +26,12 @@ STUDY = study_in(
     "Supervised topic models on 20 Newsgroups.",
     data_files=dict.fromkeys(settings.PARTS, "news20_bow.npz"),
     may_change=(
-        "cores", "methods", "class_methods", "class_margins", "seeds", "class_seeds",
+        "cores",
+        "methods",
+        "class_methods",
+        "class_margins",
+        "seeds",
+        "class_seeds",
         "variational_seeds",
     ),
 )

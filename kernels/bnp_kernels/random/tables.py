@@ -1,4 +1,4 @@
-r"""Table counts of Chinese restaurants, summed over restaurants.
+r"""Table counts of Chinese restaurants, mostly summed over restaurants.
 
 The number of tables of n customers under concentration a is
 $m = \sum_{r=1}^{n} \mathrm{Bernoulli}(a / (a + r - 1))$. Its distribution is Antoniak's,
@@ -20,7 +20,7 @@ from bnp_kernels.numerics.batching import LARGE_TABLE, vectorise_if
 from bnp_kernels.numerics.loops import most_of_any_chain
 from bnp_kernels.random.bits import random_bits, to_uniform
 
-__all__ = ["draw_tables", "draw_tables_of_groups"]
+__all__ = ["draw_tables", "draw_tables_of_groups", "draw_tables_of_rows"]
 
 _WORD = 32  # cells whose marks share a word
 
@@ -65,6 +65,25 @@ def draw_tables_of_groups(
     """
     draw = vectorise_if(counts.size < LARGE_TABLE, _draw_sums_of_groups)
     return draw(rng_key, counts, group, concentration, jnp.asarray(first_row, jnp.uint32))
+
+
+def draw_tables_of_rows(
+    rng_key: Key[Array, ""],
+    counts: Int[Array, "R K"],
+    concentration: Float[Array, "R K"],
+    first_row: Int[Array, ""] | int = 0,
+) -> Int[Array, "R K"]:
+    """Draw the number of tables of every restaurant, each of which has its own concentrations.
+
+    As `draw_tables`, without the sum.
+    """
+    draw = vectorise_if(counts.size < LARGE_TABLE, _draw_rows)
+    return draw(rng_key, counts, concentration, jnp.asarray(first_row, jnp.uint32))
+
+
+def _draw_rows(rng_key, counts, concentration, first_row):
+    row = first_row + jnp.arange(len(counts), dtype=jnp.uint32)
+    return _draw(rng_key, counts[None], row[None], concentration)
 
 
 def _draw_sums(rng_key, counts, concentration, first_row):

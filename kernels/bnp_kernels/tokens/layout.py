@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Integer
+from jaxtyping import Array, Bool, Float, Int, Integer
 
 from bnp_kernels.numerics.devices import current_device
 from bnp_kernels.numerics.shards import (
@@ -28,6 +28,7 @@ __all__ = [
     "WordTransform",
     "check_tokens",
     "default_token_sweep",
+    "design_of",
     "group_of",
     "make_tokens",
     "max_word_count",
@@ -40,6 +41,7 @@ TOKEN_SWEEPS = ("lanes", "pallas")
 """Ways to make the token sweep of the parallel schedule, see `make_tokens`."""
 
 _CHUNK = 2**22
+_DTYPES = {"group": np.int32, "label": np.int32, "design": np.float32}
 
 
 class WordTransform(NamedTuple):
@@ -68,6 +70,8 @@ class Tokens(NamedTuple):
     whole: Any = None  # `Tokens` of the corpus, if it is divided and a sweep needs all of it
     group: Int[Array, " D"] | None = None  # for models with groups of documents
     label: Int[Array, " D"] | None = None  # for models with labels of documents
+    design: Float[Array, "D F"] | None = None  # columns, for models with covariates of documents
+    is_intercept: Bool[Array, " F"] | None = None  # which of these columns is one everywhere
     count_values: Int[Array, " N"] | None = None  # 0, 1, ..: how often a word may be in a topic
     transform: WordTransform | None = None  # for models with words of groups
 
@@ -76,6 +80,13 @@ def group_of(data: Tokens) -> Int[Array, " D"]:
     """Return the group of each document, for kernels that ask for groups."""
     assert data.group is not None
     return data.group
+
+
+def design_of(data: Tokens) -> tuple[Float[Array, "D F"], Bool[Array, " F"]]:
+    """Return the columns of covariates, and which is the intercept, for kernels that need them."""
+    assert data.design is not None
+    assert data.is_intercept is not None
+    return data.design, data.is_intercept
 
 
 def num_docs(data: Tokens) -> int:
@@ -113,6 +124,7 @@ def make_tokens(
     whole: bool = False,
     group: Int[np.ndarray, " D"] | None = None,
     label: Int[np.ndarray, " D"] | None = None,
+    design: tuple[Float[np.ndarray, "D F"], Bool[np.ndarray, " F"]] | None = None,
     num_count_values: int | None = None,
     transform: tuple[Int[np.ndarray, "R S"], Float[np.ndarray, "R S"]] | None = None,
 ) -> Tokens:
@@ -139,6 +151,8 @@ def make_tokens(
         Whether a sweep needs the whole corpus, where several devices share the documents.
     group, label
         Group and label of each document, for kernels that need them. Not checked.
+    design
+        Columns of covariates, and which of them is the intercept. Not checked.
     num_count_values
         For kernels with tables: one more than the largest number of tokens of a cell.
     transform
@@ -155,15 +169,18 @@ def make_tokens(
     if doc_length is None:
         doc, word = check_tokens(doc, word, num_docs)
         doc_length = np.bincount(doc, minlength=num_docs).astype(np.int32)
-    of_docs = [None if x is None else np.asarray(x, np.int32) for x in (group, label)]
+    columns, marks = (None, None) if design is None else design
+    is_intercept = None if marks is None else jnp.asarray(marks)
+    of_docs: dict[str, Any] = {"group": group, "label": label, "design": columns}
+    of_docs = {n: np.asarray(x, _DTYPES[n]) for n, x in of_docs.items() if x is not None}
     count_values = None if num_count_values is None else jnp.arange(num_count_values)
     rows = None if transform is None else WordTransform(*map(jnp.asarray, transform))
     most = jnp.asarray(max_word_count(word))
 
     def tokens(doc, word, doc_length, of_docs, **more):
         return Tokens(
-            doc, word, doc_length, most, group=of_docs[0], label=of_docs[1],
-            count_values=count_values, transform=rows, **more,
+            doc, word, doc_length, most, count_values=count_values, transform=rows,
+            is_intercept=is_intercept, **of_docs, **more,
         )  # fmt: skip
 
     def undivided(lanes):
@@ -185,7 +202,7 @@ def make_tokens(
     return tokens(
         own_docs(doc, bounds, token_bounds, parts), spread(word, token_bounds, parts.here),
         spread(doc_length, bounds, parts.here),
-        [None if x is None else spread(x, bounds, parts.here) for x in of_docs],
+        {n: spread(x, bounds, parts.here) for n, x in of_docs.items()},
         lanes=for_sweeps(bounds), buckets=(), shards=shards,
         whole=undivided(None) if whole else None,
     )  # fmt: skip

@@ -24,7 +24,7 @@ def corpus():
     """One document for each group, with labels and authors."""
     return bnp.Corpus.from_ids(
         [[0, 1, 0], [2, 1, 1, 2]], num_words=3, groups=["a", "b"], labels=[1, 0],
-        authors=[["ann"], ["bob"]],
+        authors=[["ann"], ["bob"]], covariates={"year": [1, 2]},
     )  # fmt: skip
 
 

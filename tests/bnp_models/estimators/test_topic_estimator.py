@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 import bnp_models as bnp
 from bnp_models.estimators import GroupClassifier, TopicClassifier, TopicEstimator
 from bnp_models.results.author_tables import AuthorFit
+from bnp_models.results.covariate_fit import CovariateFit
 from bnp_models.results.group_tables import GroupFit
 from bnp_models.results.label_fit import SupervisedFit
 from bnp_models.results.topic_draws import mean_topics
@@ -170,7 +171,7 @@ def test_texts_go_through_a_pipeline_and_a_search(counts, cheap):
 OF_PLAIN_DOCUMENTS = [
     name for name, kind in bnp.MODELS.items()
     if issubclass(kind.result_class(), bnp.TopicFit)
-    and not issubclass(kind.result_class(), AuthorFit | GroupFit | SupervisedFit)
+    and not issubclass(kind.result_class(), AuthorFit | GroupFit | SupervisedFit | CovariateFit)
 ]  # fmt: skip
 
 
@@ -205,6 +206,7 @@ class TestModels:
             "MultiTaskHDPLDA": "bnp_models.fit with a Corpus that has groups",
             "SparseTransferTopicModel": "bnp_models.fit with a Corpus that has groups",
             "AuthorTopicModel": "bnp_models.fit with a Corpus that has authors",
+            "DirichletMultinomialRegression": "bnp_models.fit with a Corpus that has covariates",
             "NonparametricAuthorTopicModel": "bnp_models.fit with a Corpus that has authors",
             "PoissonGammaFactorAnalysis": "bnp_models.fit with Sources",
             "GaussianFactorAnalysis": "bnp_models.fit with Sources",

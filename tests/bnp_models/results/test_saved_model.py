@@ -23,15 +23,19 @@ MODELS = {
     "SupervisedLDA": bnp.SupervisedLDA(3),
     "MultiTaskHDPLDA": bnp.MultiTaskHDPLDA(max_topics=8),
     "CrossCollectionLDA": bnp.CrossCollectionLDA(3),
+    "DirichletMultinomialRegression": bnp.DirichletMultinomialRegression(3, "~ year"),
     "DifferentialTopicModel": bnp.DifferentialTopicModel(3),
 }
+YEARS = {"year": [1, 2, 3, 5, 8]}
 BY_GROUP = ("MultiTaskHDPLDA", "CrossCollectionLDA", "DifferentialTopicModel")
 
 
 @pytest.fixture(scope="module")
 def corpus():
     authors = [["A"], ["B"], ["A", "B"], ["B"], ["A"]]
-    return bnp.Corpus.from_texts(TEXTS, groups=list("ababb"), authors=authors, labels=list("xyxyx"))
+    return bnp.Corpus.from_texts(
+        TEXTS, groups=list("ababb"), authors=authors, labels=list("xyxyx"), covariates=YEARS
+    )
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +59,10 @@ def test_transform_has_the_same_bits(name, corpus, tmp_path, no_sweeps):
         fit = bnp.fit(MODELS[name], corpus, num_chains=2, **OPTIONS)
     saved = bnp.load(fit.save_model(tmp_path / "model.npz"))
     assert saved.model == fit.model
-    new = corpus.read_texts(NEW, groups=["b", "a", "b"], authors=[["A"], ["C"], ["B", "C"]])
+    new = corpus.read_texts(
+        NEW, groups=["b", "a", "b"], authors=[["A"], ["C"], ["B", "C"]],
+        covariates={"year": [3, 1, 9]},
+    )  # fmt: skip
     how = {"num_sweeps": 6, "num_kept": 3, "seed": 2}
     pd.testing.assert_frame_equal(saved.transform(new, **how), fit.transform(new, **how), rtol=0,
                                   atol=0)  # fmt: skip

@@ -21,14 +21,15 @@ READS = {
     "AuthorTopicModel": "authors", "NonparametricAuthorTopicModel": "authors",
     "CrossCollectionLDA": "groups", "DifferentialTopicModel": "groups", "MultiTaskHDPLDA": "groups",
     "SparseTransferTopicModel": "groups", "MedLDA": "labels", "SupervisedLDA": "labels",
+    "DirichletMultinomialRegression": "covariates",
 }  # fmt: skip
 FINITE = (
-    "AuthorTopicModel", "CrossCollectionLDA", "DifferentialTopicModel", "LDA", "MedLDA",
-    "PitmanYorLDA", "SupervisedLDA",
+    "AuthorTopicModel", "CrossCollectionLDA", "DifferentialTopicModel",
+    "DirichletMultinomialRegression", "LDA", "MedLDA", "PitmanYorLDA", "SupervisedLDA",
 )  # fmt: skip
 TWO = ("CrossCollectionLDA", "MultiTaskHDPLDA", "SparseTransferTopicModel", "MedLDA",
-       "SupervisedLDA")  # fmt: skip
-"""Models that need two groups or classes."""
+       "SupervisedLDA", "DirichletMultinomialRegression")  # fmt: skip
+"""Models that need two groups, classes or values of a covariate."""
 ONE_DRAW = {"num_samples": 1, "keep_states": 1}
 SIZES = {
     "one topic": (1, [[0, 1, 0, 2]], {}),
@@ -69,6 +70,7 @@ def data_of(name, docs):
     kinds = {
         "groups": [NAMES[d % 2] for d in range(len(docs))],
         "labels": [NAMES[d % 2] for d in range(len(docs))],
+        "covariates": {"$y_{$": range(len(docs))},
         "authors": [[NAMES[d % 2], NAMES[2]][: d + 1] for d in range(len(docs))],
     }
     kind = READS.get(name)

@@ -7,9 +7,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 import bnp_models as bnp
+from bnp_models.data.design import make_design
 from bnp_models.posterior.alignment import align
 from bnp_models.results import topic_effects
-from bnp_models.results.design import make_design
 from bnp_models.results.document_tables import document_theta
 from bnp_models.results.topic_effects import effects, topics_over_time
 from bnp_models.results.topic_tables import topic_prevalence_by_group

@@ -27,7 +27,7 @@ def make_corpus():
     return bnp.Corpus.from_ids(
         docs, num_words=12, groups=[list("abc")[i % 3] for i in number],
         authors=[[list("wxyz")[(i + j) % 4] for j in range(1 + i % 3)] for i in number],
-        labels=[["no", "yes"][i % 2] for i in number],
+        labels=[["no", "yes"][i % 2] for i in number], covariates={"year": number % 5},
     )  # fmt: skip
 
 

@@ -24,7 +24,10 @@ from bnp_models.data import arguments
 from bnp_models.data.corpus import Corpus
 from bnp_models.data.covariates import EXACT, as_covariates, as_date
 
-__all__ = ["DATES", "INTERCEPT", "Column", "Design", "make_design", "times"]
+__all__ = [
+    "DATES", "INTERCEPT", "Column", "ColumnsOfDocuments", "Design", "StandardColumns",
+    "columns_of_covariates", "make_design", "standard_columns", "times",
+]  # fmt: skip
 
 INTERCEPT = "intercept"
 DATES = "datetime64[us]"
@@ -115,14 +118,145 @@ class Design(NamedTuple):
     rows: Callable[[pd.DataFrame], Float[np.ndarray, "M P"]]
 
 
+class ColumnsOfDocuments(NamedTuple):
+    """Makes the columns that a fit has of covariates, for other documents."""
+
+    covariates: pd.DataFrame  # of the documents that were fitted, those of the formula
+    design: Design
+    middle: Float[np.ndarray, " F"]
+    scale: Float[np.ndarray, " F"]
+
+    def __call__(self, corpus: Corpus, name: str) -> Float[np.ndarray, "D F"]:
+        """Return the columns of a corpus; `name` is that of the argument, for messages.
+
+        Raises
+        ------
+        ValueError
+            If the corpus lacks a covariate, or a value is missing or no level of the fit.
+        """
+        return self.columns_of_table(corpus.covariates, name, "make it with covariates=")
+
+    def columns_of_table(
+        self, table: pd.DataFrame, name: str, advice: str
+    ) -> Float[np.ndarray, "D F"]:
+        """Return the columns of a table of covariates."""
+        columns = self.design.columns
+        if missing := [each for each in columns if each not in table]:
+            raise ValueError(
+                f"{name} must have the covariates {list(columns)}, as the corpus that was fitted "
+                f"has, but {missing[0]!r} is missing: {advice}"
+            )
+        entered = {
+            each: column.enter(f"{each!r} of {name}", pd.Series(table[each]))
+            for each, column in columns.items()
+        }
+        return self.standard(self.design.rows(pd.DataFrame(entered)))
+
+    def standard(self, matrix: Float[np.ndarray, "D F"]) -> Float[np.ndarray, "D F"]:
+        """Shift and scale the columns of the formula."""
+        return ((matrix - self.middle) / self.scale).astype(np.float32)
+
+
+class StandardColumns(NamedTuple):
+    """The columns of a regression with mean 0 and standard deviation 1, but for the intercept.
+
+    Without an intercept only the standard deviations are 1.
+    """
+
+    matrix: Float[np.ndarray, "D F"]
+    is_intercept: Bool[np.ndarray, " F"]
+    terms: tuple[str, ...]
+    to_units: Float[np.ndarray, "F F"]
+    """Turns coefficients of these columns, [F, ...], into those of the columns of the formula."""
+    of_docs: ColumnsOfDocuments
+    design: Design
+
+
+class _Rows(NamedTuple):
+    """Documents of which nothing is known but their covariates."""
+
+    covariates: pd.DataFrame
+
+    @property
+    def num_docs(self) -> int:
+        return len(self.covariates)
+
+    @property
+    def doc_length(self) -> np.ndarray:
+        return np.ones(len(self.covariates))
+
+
+def standard_columns(formula: str | None, corpus: Corpus) -> StandardColumns:
+    """Return the columns that a formula makes of the covariates of a corpus, for a model's prior.
+
+    Raises
+    ------
+    ValueError
+        As `effects`; or if a document misses a value.
+    """
+    return _of_corpus(formula, _Compared(corpus))
+
+
+class _Compared:
+    """A corpus that equals others with the same names and covariates."""
+
+    def __init__(self, corpus: Corpus):
+        self.corpus = corpus
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Compared) and self.corpus.names == other.corpus.names
+
+    def __hash__(self) -> int:
+        return hash(self.corpus.names)
+
+
+@functools.lru_cache(maxsize=4)
+def _of_corpus(formula: str | None, compared: _Compared) -> StandardColumns:
+    corpus = compared.corpus
+    if corpus.covariates.columns.empty:
+        raise ValueError(
+            "data has no covariates: give every document some, as in "
+            "Corpus.from_texts(texts, covariates=...)"
+        )
+    return columns_of_covariates(formula, corpus.covariates, corpus.doc_names)
+
+
+def columns_of_covariates(
+    formula: str | None, covariates: pd.DataFrame, doc_names: Sequence[str] | None = None
+) -> StandardColumns:
+    """Return what `standard_columns` makes, out of the covariates alone."""
+    design = make_design(formula, None, _Rows(covariates), has_prior=True)
+    if not design.kept.all():
+        d = int(np.argmin(design.kept))
+        raise ValueError(
+            f"covariates must have a value for every document, {(~design.kept).sum()} documents "
+            f"miss one, such as {doc_names[d] if doc_names else d!r}: fill them in, or leave these "
+            "documents out by corpus.select"
+        )
+    is_intercept = np.array([term == INTERCEPT for term in design.terms])
+    scale = np.where(is_intercept, 1.0, design.matrix.std(axis=0))
+    middle = np.where(is_intercept, 0.0, design.matrix.mean(axis=0)) * is_intercept.any()
+    to_units = np.diag(1 / scale)
+    to_units[is_intercept] -= middle / scale
+    used = pd.DataFrame(covariates[list(design.columns)])
+    of_docs = ColumnsOfDocuments(used, design, middle, scale)
+    return StandardColumns(
+        of_docs.standard(design.matrix), is_intercept, tuple(design.terms), to_units, of_docs,
+        design,
+    )  # fmt: skip
+
+
 def make_design(
     formula: str | pd.DataFrame | Mapping[str, Any] | None,
     covariates: pd.DataFrame | Mapping[str, Any] | None,
-    corpus: Corpus,
+    corpus: Corpus | _Rows,
+    *,
+    has_prior: bool = False,
 ) -> Design:
     """Return the regression that a user asks for; a table without a formula has all its columns.
 
-    See `topic_effects.effects` for the arguments and errors.
+    See `topic_effects.effects` for the arguments and errors. Coefficients that have a prior do not
+    need more documents than there are terms.
     """
     if isinstance(formula, pd.DataFrame | Mapping):
         if covariates is not None:
@@ -171,7 +305,7 @@ def make_design(
     if "Intercept" in made.columns:
         terms[list(made.columns).index("Intercept")] = INTERCEPT
     matrix = made.to_numpy(float)
-    _check(matrix, terms, list(frame))
+    _check(matrix, terms, list(frame), has_prior)
     for half in (slice(0, None, 2), slice(1, None, 2)):  # the largest value is in one alone
         some = {n: pd.Series(x.values[half]).reset_index(drop=True) for n, x in columns.items()}
         if not np.allclose(make(spec, some, len(matrix[half])).to_numpy(float), matrix[half]):
@@ -217,7 +351,9 @@ def make_design(
     return Design(matrix - middle, terms, kept, left_out, columns, reference, centre, rows)
 
 
-def _frame(covariates: pd.DataFrame | Mapping[str, Any] | None, corpus: Corpus) -> pd.DataFrame:
+def _frame(
+    covariates: pd.DataFrame | Mapping[str, Any] | None, corpus: Corpus | _Rows
+) -> pd.DataFrame:
     """Return the covariates as a table with a row for each document, and names that are strings."""
     given = covariates
     if covariates is None:
@@ -449,13 +585,16 @@ def _levels(name: str, column: pd.Series) -> list[Any]:
     return levels
 
 
-def _check(matrix: Float[np.ndarray, "N P"], terms: list[str], names: list[str]) -> None:
+def _check(
+    matrix: Float[np.ndarray, "N P"], terms: list[str], names: list[str], has_prior: bool
+) -> None:
     """Refuse columns that are not finite, constant, or a combination of those before them."""
     if twice := [term for i, term in enumerate(terms) if term in terms[:i]]:
         raise ValueError(
             f"covariates must have other names: {twice[0]!r} is that of two terms, got {names}"
         )
-    if len(matrix) <= len(terms):
+    few = len(matrix) <= len(terms)  # with a prior, columns may then repeat others
+    if few and not has_prior:
         raise ValueError(
             f"covariates has {len(terms)} terms, the intercept included, for {len(matrix)} "
             "documents that are not left out: give fewer columns or levels"
@@ -466,7 +605,9 @@ def _check(matrix: Float[np.ndarray, "N P"], terms: list[str], names: list[str])
             raise ValueError(
                 f"formula must give finite numbers, {term!r} is {wrong[0]} in {len(wrong)} rows"
             )
-    left = np.abs(np.diagonal(np.linalg.qr(matrix, mode="r")))  # without the columns before it
+    left = np.full(len(terms), np.inf)
+    if not few:  # what is left of a column without those before it
+        left = np.abs(np.diagonal(np.linalg.qr(matrix, mode="r")))
     for place, (term, column) in enumerate(zip(terms, matrix.T, strict=True)):
         alone = term == INTERCEPT or INTERCEPT not in terms
         whole = np.linalg.norm(column if alone else column - column.mean())

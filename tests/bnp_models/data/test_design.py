@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import bnp_models as bnp
-from bnp_models.results.design import Column, make_design
+from bnp_models.data.design import Column, make_design
 
 DOCS = 40
 CORPUS = bnp.Corpus.from_ids([[0]] * DOCS, num_words=1)
