@@ -186,7 +186,6 @@ def step(
     turn: Int[Array, ""] | int = 0,
     *,
     sweeps: tuple[str, ...] = ("parallel",),
-    update_coefficients: bool = True,
     power: Float[Array, ""] | None = None,
 ) -> tuple[DMRState, DMRInfo]:
     r"""Resample the topic of every token by the sweep `sweeps[turn]`, then all parameters.
@@ -204,8 +203,7 @@ def step(
     The topics do not outlive the step; $\beta$ and the coefficients are drawn without them and
     without the documents' mixtures, which keeps the posterior. Table counts and q are drawn anew
     for the coefficients. The precision 1/v is $\mathrm{Gamma}(a + n/2, b + \sum \lambda^2 / 2)$
-    given the n coefficients that are not of the intercept. `update_coefficients` is False where
-    another block of `numpyro.infer.Gibbs` samples these. `power` is that of annealed sweeps, see
+    given the n coefficients that are not of the intercept. `power` is that of annealed sweeps, see
     `run_scheduled_sweep`.
     """
     key_z, key_tables, key_beta, key_coefficients, key_variance = bits.split(rng_key, 5)
@@ -215,8 +213,7 @@ def step(
         key_tables, key_beta, new.word_topic, new.topic, new.beta, priors.beta
     )
     new = new._replace(beta=beta)
-    if update_coefficients:
-        new = new._replace(coefficients=_draw_coefficients(key_coefficients, new, data))
+    new = new._replace(coefficients=_draw_coefficients(key_coefficients, new, data))
     if priors.coefficient_variance is not None:
         variance = _draw_variance(key_variance, new, data, priors.coefficient_variance)
         new = new._replace(coefficient_variance=variance)

@@ -148,3 +148,22 @@ def test_tables_of_groups_do_not_depend_on_columns():
     wide = tables.draw_tables_of_groups(key, jnp.pad(counts, pads), group, jnp.pad(a, pads))
     np.testing.assert_array_equal(wide[:, :4], drawn)
     assert not wide[:, 4:].any()
+
+
+def test_tables_of_rows_have_the_law_of_each_cell():
+    counts = jnp.asarray([[3, 0, 5], [5, 1, 3]], jnp.int32)
+    a = jnp.asarray([[0.3, 2.0, 1.0], [2.0, 0.5, 0.3]])
+    keys = jax.random.split(jax.random.key(5), 40_000)
+    drawn = np.asarray(jax.jit(jax.vmap(lambda k: tables.draw_tables_of_rows(k, counts, a)))(keys))
+    for cell in np.ndindex(2, 3):
+        law = antoniak(int(counts[cell]), float(a[cell]))
+        mean = (law * np.arange(len(law))).sum()
+        assert abs(drawn[:, *cell].mean() - mean) < 5 * drawn[:, *cell].std() / 200 + 1e-6
+
+
+def test_tables_of_rows_of_one_concentration_are_those_that_are_summed():
+    rng = np.random.default_rng(0)
+    counts = jnp.asarray(rng.poisson(3.0, (40, 3)), jnp.int32)
+    key, a = jax.random.key(1), jnp.asarray([0.4, 1.0, 2.0])
+    rows = tables.draw_tables_of_rows(key, counts, jnp.broadcast_to(a, (40, 3)))
+    np.testing.assert_array_equal(rows.sum(axis=0), tables.draw_tables(key, counts, a))
