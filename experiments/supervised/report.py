@@ -83,7 +83,7 @@ def _trained(run: Run) -> tuple[DataFrame, DataFrame]:
     fits = fits_of(run, "binary", "variational", "classes")
     fits["task"] = np.where(fits["part"] == "classes", "20 classes", "2 classes")
     fits["parameters"] = fits["parameters"].map(_parameters)
-    validated = fits["method"].str.startswith("validation of ")
+    validated = fits["method"].astype(str).str.startswith("validation of ")
     return fits[~validated], fits[validated]
 
 

@@ -78,7 +78,6 @@ def test_transform_has_the_same_bits(name, corpus, tmp_path, no_sweeps):
         assert saved.transform(grouped, **how).equals(saved.transform(new, **how))
     else:
 
-
         def shares(one, texts):
             """Return shares of texts that all have the same covariates."""
             count = 1 if isinstance(texts, str) else len(texts)
