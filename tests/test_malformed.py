@@ -315,6 +315,7 @@ KINDS: dict[str, Table] = {
     "concentration": real(1, 0.5, -1),
     "ell": real(0, -1),
     "eta_variance": real(0, -1),
+    "intercept_variance": real(0, -1),
     "interval": real(0, 1, -0.5, 1.5),
     "learning_rate": real(0, -1),
     "max_df": DF,
@@ -334,6 +335,7 @@ KINDS: dict[str, Table] = {
     **{
         name: POSITIVE
         for name in ("a_lambda", "a_phi", "a_w", "alpha", "b_lambda", "b_phi", "b_w", "beta",
+                     "coefficient_variance",
                      "gamma", "group_alpha", "sigma2_n", "sigma2_phi", "sigma2_w", "tau")
     },
     # flags
@@ -614,6 +616,13 @@ KINDS_AT: dict[str, Table] = {
     "choose_num_topics.top": count(2) | {"more than words": 10**6},
     "results.topic_effects.effects.num_draws": count(1),
     "results.topic_effects.effects.formula": FORMULA,
+    "CovariateFit.effects.formula": FORMULA,
+    "CovariateFit.predicted_shares.covariates": wrong() | {"objects": {"x": [OBJECT]}},
+    "DirichletMultinomialRegression.formula": text(none=True),
+    "TopicFit.transform.covariates": COVARIATES_OR_NONE,
+    "SavedModel.transform.covariates": COVARIATES_OR_NONE,
+    "CovariateFit.effects.covariates": COVARIATES_OR_NONE,
+    "CovariateFit.effects.num_draws": count(1),
     "results.topic_effects.effects.covariates": COVARIATES_OR_NONE,
     "results.topic_effects.expected_shares.at": wrong("None", "empty"),
     "results.topic_effects.expected_shares.by": names(none=False, length=False) | {"empty": []},
@@ -837,7 +846,9 @@ def public() -> dict[str, Any]:
         elif name == "Fit":
             continue  # its methods are those of the other fits
         elif inspect.isclass(thing):
-            more = name in ("AuthorFit", "GroupFit", "SupervisedFit", "OneVsRestFit")
+            more = name in (
+                "AuthorFit", "CovariateFit", "GroupFit", "SupervisedFit", "OneVsRestFit",
+            )  # fmt: skip
             inherited = methods_of(bnp.TopicFit) if more else []
             inherited = methods_of(bnp.GroupFit) if name == "ContrastFit" else inherited
             own = [method for method in methods_of(thing) if method not in inherited]
@@ -1015,6 +1026,8 @@ class Context:
         differential = bnp.DifferentialTopicModel(2, transform=self.transform)
         self.contrast_fit = bnp.fit(differential, self.corpus, **how)
         self.supervised_fit = bnp.fit(bnp.SupervisedLDA(2), self.corpus, **how)
+        model = bnp.DirichletMultinomialRegression(2)
+        self.covariate_fit = bnp.fit(model, self.corpus, **how)
         many = bnp.SupervisedLDA(2, response="one-vs-rest")
         self.one_vs_rest_fit = bnp.fit(many, self.corpus, **how)
         self.factor_model = bnp.PoissonGammaFactorAnalysis(tau=1.0, max_factors=8)
@@ -1107,6 +1120,7 @@ def target(context: Context, name: str) -> Any:
         "AuthorFit": context.author_fit,
         "GroupFit": context.group_fit,
         "ContrastFit": context.contrast_fit,
+        "CovariateFit": context.covariate_fit,
         "SupervisedFit": context.supervised_fit,
         "OneVsRestFit": context.one_vs_rest_fit,
         "FactorFit": context.factor_fit,

@@ -139,11 +139,16 @@ class CovariateFit(TopicFit):
             of its domain.
         """
         columns = self.model.columns(self.dataset)
-        asked = pd.DataFrame(
-            arguments.instance(
-                "covariates", covariates, pd.DataFrame | Mapping, "a table, or columns by name"
-            )
-        ).reset_index(drop=True)
+        arguments.instance(
+            "covariates", covariates, pd.DataFrame | Mapping, "a table, or columns by name"
+        )
+        try:
+            asked = pd.DataFrame(covariates).reset_index(drop=True)
+        except (ValueError, TypeError) as error:  # no lists, or of several lengths
+            raise ValueError(
+                "covariates must be columns by name, each with one entry per row, got "
+                f"{arguments.short_repr(covariates)}: {error}"
+            ) from None
         rows = columns.of_docs.columns_of_table(asked, "covariates", "give all of them")
         fit = self.shown
         chosen = arguments.indices(
