@@ -38,7 +38,7 @@ MODELS = (
     "LDA", "HDPLDA", "SupervisedLDA", "AuthorTopicModel", "DifferentialTopicModel", "PitmanYorLDA",
     "MultiTaskHDPLDA", "NonparametricAuthorTopicModel", "CrossCollectionLDA", "MedLDA",
     "IBPCompoundDirichlet", "SparseTransferTopicModel", "PoissonGammaFactorAnalysis",
-    "GaussianFactorAnalysis",
+    "GaussianFactorAnalysis", "DirichletMultinomialRegression",
 )  # fmt: skip
 """All models, the most used ones first."""
 
@@ -189,7 +189,8 @@ def _data(name: str, bag: Bag) -> Any:
     rng = np.random.default_rng([SEED, 4])
     if "Factor" not in name:
         group, label = rng.integers(2, size=(2, bag.num_docs))
-        return to_corpus(bag, group=group, label=label)
+        more = {"covariates": {"x": label}} if name == "DirichletMultinomialRegression" else {}
+        return to_corpus(bag, group=group, label=label, **more)
     column = np.full(bag.num_words, -1)
     column[np.argsort(-np.bincount(bag.word, minlength=bag.num_words))[:FEATURES]] = range(FEATURES)
     kept = column[bag.word] >= 0
