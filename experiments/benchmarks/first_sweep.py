@@ -51,6 +51,7 @@ else:
     data = bnp.Corpus.from_texts(
         [" ".join(text) for text in words],
         groups=["a", "b"] * 10, labels=[0, 1] * 10, authors=[["u", "v"], ["v"]] * 10,
+        covariates={"x": range(20)},
     )
 clock, progress = time.perf_counter(), Clock()
 bnp.fit(model, data, num_warmup=3, num_samples=3, progress=progress)
