@@ -162,15 +162,8 @@ def gamma_prior(name: str, value: object) -> GammaPrior | None:
     ValueError
         For a prior without a Gibbs update.
     """
-    if not is_prior(value):
-        return None
-    if not isinstance(value, dist.Gamma | dist.Exponential):
-        raise ValueError(
-            f"{name} has the prior {type(value).__name__}, for which there is no Gibbs update; use "
-            f"Gamma(concentration, rate), Exponential(rate), a number, or sample {name} in another "
-            "block of numpyro.infer.Gibbs"
-        )
-    return gamma_law(value)
+    known = "Gamma(concentration, rate), Exponential(rate)"
+    return _updated_prior(name, value, (dist.Gamma, dist.Exponential), known)
 
 
 def inverse_gamma_prior(name: str, value: object) -> GammaPrior | None:
@@ -181,15 +174,19 @@ def inverse_gamma_prior(name: str, value: object) -> GammaPrior | None:
     ValueError
         For a prior without a Gibbs update.
     """
+    known = "InverseGamma(concentration, rate)"
+    return _updated_prior(name, value, (dist.InverseGamma,), known)
+
+
+def _updated_prior(name: str, value: Any, kinds: tuple[type, ...], known: str) -> GammaPrior | None:
     if not is_prior(value):
         return None
-    if not isinstance(value, dist.InverseGamma):
+    if not isinstance(value, kinds):
         raise ValueError(
-            f"{name} has the prior {type(value).__name__}, for which there is no Gibbs update; "
-            f"use InverseGamma(concentration, rate), a number, or sample {name} in another "
-            "block of numpyro.infer.Gibbs"
+            f"{name} has the prior {type(value).__name__}, for which there is no Gibbs update; use "
+            f"{known}, a number, or sample {name} in another block of numpyro.infer.Gibbs"
         )
-    return gamma_law(value)
+    return gamma_law(value)  # pyright: ignore[reportArgumentType] - it is one of the kinds
 
 
 def gamma_law(value: dist.Gamma | dist.Exponential | dist.InverseGamma) -> GammaPrior:
