@@ -79,7 +79,7 @@ class Mixtures(NamedTuple):
         every = {name: getattr(self, name) for name in names}
         return self._replace(**jax.tree.map(lambda x: x[kept], every))
 
-    def of_documents(self, corpus: Corpus, name: str) -> "Mixtures":
+    def _of_documents(self, corpus: Corpus, name: str) -> "Mixtures":
         """Return the mixtures with a row of the law for each document, if it has covariates.
 
         `name` is that of the corpus as an argument, for messages.
@@ -394,7 +394,7 @@ def one_by_one(
         for s in range(mixture.phi.shape[0]):
             part = _one_state(mixture, s)
             if corpus is not None:
-                part = part.of_documents(corpus, name)
+                part = part._of_documents(corpus, name)
             if shape not in (None, part.phi.shape):
                 raise ValueError(
                     "mixtures must all have one shape [F, V, K], got "
