@@ -122,6 +122,7 @@ INTERNAL_FUNCTIONS = {
     "results.topic_tables.mean_shares": "of the tables, which check",
     "scores.labels.predict_means": "of SupervisedFit.predictions, with states of a fit",
     "posterior.factor_states.cosine": "of match and retrieve, on arrays that they checked",
+    "posterior.mixtures.one_by_one": "of the scores and tables, with mixtures that they checked",
     "posterior.mixtures.author_states": "of AuthorFit.author_mixtures, with states of a fit",
     "posterior.mixtures.row_of": "of the scores, which check",
     "posterior.mixtures.mixture_states": "of TopicFit.mixtures, with states of a fit",
@@ -489,6 +490,7 @@ KINDS_AT: dict[str, Table] = {
     "CorpusWriter.add.group": wrong("None", "number", "string") | {"fraction": 1.5, "no text": ""},
     "CorpusWriter.add.label": wrong("None", "number", "string", "bool")
     | {"inf": INF, "no text": ""},
+    "DirichletMultinomialRegression.collapsed.coefficients": wrong("None"),
     "CorpusWriter.add.name": text(none=True, empty=True),
     "CorpusWriter.finish.num_words": count(1, none=True),
     "Corpus.document.d": NUMBER_OF_ONE,

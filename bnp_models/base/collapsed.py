@@ -39,7 +39,7 @@ class Assignments(dist.Distribution):
     Parameters
     ----------
     alpha
-        Concentration per topic, shape (K,).
+        Concentration per topic, the same in all documents, shape (K,), or not, (D, K).
     doc
         Document of each token, shape (T,); the event has this shape.
     num_docs
@@ -56,7 +56,7 @@ class Assignments(dist.Distribution):
     @constraints.dependent_property(is_discrete=True, event_dim=1)  # pyright: ignore[reportArgumentType]
     def support(self) -> Any:
         """Return the set of topic vectors."""
-        return constraints.independent(constraints.integer_interval(0, self.alpha.shape[0] - 1), 1)
+        return constraints.independent(constraints.integer_interval(0, self.alpha.shape[-1] - 1), 1)
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> Array:
         """Draw the documents' weights and from them the topics."""
@@ -68,9 +68,9 @@ class Assignments(dist.Distribution):
 
     def log_prob(self, value: Array, intermediates: object = None) -> Float[Array, ""]:
         """Return the log probability of a topic vector, in nats."""
-        doc_topic = _counts(self.doc, value, self.num_docs, self.alpha.shape[0])
+        doc_topic = _counts(self.doc, value, self.num_docs, self.alpha.shape[-1])
         lengths = _lengths(self.doc, self.num_docs)
-        return log_dirichlet_multinomial(doc_topic, lengths, self.alpha, self.alpha.sum())
+        return log_dirichlet_multinomial(doc_topic, lengths, self.alpha, self.alpha.sum(-1))
 
 
 class Authors(dist.Distribution):

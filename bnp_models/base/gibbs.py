@@ -98,7 +98,7 @@ class GibbsKernel(MCMCKernel):
 
     def __init__(
         self,
-        config: Model,
+        config: "GibbsModel",
         options: Options,
         *,
         program: Callable | None = None,
@@ -322,13 +322,14 @@ class GibbsKernel(MCMCKernel):
         return jax.vmap(_unless)(state.chain.overflow, reported)
 
     def _other_blocks(self, model_kwargs: dict | None) -> dict[str, jax.Array]:
-        """Return the hyperparameters that other blocks sample; refuse any other site."""
+        """Return what other blocks sample; refuse what they can't give this kernel."""
         values = dict((model_kwargs or {}).get(_SITES, {}))
         values = {n: jnp.asarray(x) for n, x in values.items() if n not in self._ignore}
-        if unknown := sorted(set(values) - set(self.config.hyperparameters)):
+        given = self.config.for_other_blocks
+        if unknown := sorted(set(values) - set(given)):
             raise ValueError(
                 f"sites {unknown} are sampled by another block, but this kernel can only be given "
-                f"{sorted(self.config.hyperparameters)}: let the blocks share a program that calls "
+                f"{sorted(given)}: let the blocks share a program that calls "
                 "collapsed(), and name sites that the tokens do not depend on in ignore="
             )
         return values
@@ -431,6 +432,11 @@ class GibbsModel(Model):
         sites = (*self.block_sites, *self.assignments) if is_block else ()
         made = self.options_type(**options)
         return GibbsKernel(self, dataclasses.replace(made, **made.checked(self, sites)), **block)
+
+    @property
+    def for_other_blocks(self) -> tuple[str, ...]:
+        """Variables that other blocks of `numpyro.infer.Gibbs` may sample."""
+        return *self.hyperparameters, *self.always
 
     def recorded_of_sites(self, sites: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of sites of the collapsed program in the form that `draws` have."""

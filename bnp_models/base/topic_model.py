@@ -461,9 +461,16 @@ def finite_collapsed(
     `observed=False` the words are drawn as well.
     """
     values = self.start_program(corpus, observed, **conditioned_on)
+    draw_collapsed(self, corpus, self.all_alpha(values["alpha"]), values["beta"], observed)
+
+
+def draw_collapsed(
+    self: FiniteTopics, corpus: Corpus, weights: jax.Array, beta: ArrayLike, observed: bool
+) -> None:
+    """Run the tokens' part of a collapsed program; `weights` of topics are [K] or [R, K]."""
     row, num_rows = self.program_rows(corpus)
-    z = sample("z", collapsed.Assignments(self.all_alpha(values["alpha"]), row, num_rows))
-    words = collapsed.Words(z, values["beta"], corpus.num_words, self.num_topics)
+    z = sample("z", collapsed.Assignments(weights, row, num_rows))
+    words = collapsed.Words(z, beta, corpus.num_words, self.num_topics)
     sample("w", words, obs=jnp.asarray(corpus.word) if observed else None)
 
 

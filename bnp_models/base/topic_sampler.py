@@ -48,6 +48,7 @@ class TopicSampler(Sampler):
             model.schedules[options.schedule], self.options.start_temperature
         )
         self.of_tokens = self.model.assignments
+        self.always = [n for n in self.model.always if n not in sampled_by_other_blocks]
 
     def prepare(self, data: PyTree, parts: DeviceParts = ONE_PART) -> PyTree:
         """Lay a corpus out for the kernel."""
@@ -170,7 +171,7 @@ class TopicSampler(Sampler):
         return {
             "num_topics_used": (state.topic > 0).sum(),
             **{name: self.hyperparameter(state, name) for name in sampled},
-            **{name: parameters[name] for name in self.model.always},
+            **{name: parameters[name] for name in self.always},
             **make_these(self.options.record, lazy),
         }
 

@@ -1,7 +1,7 @@
 """LDA with covariates of the documents: the program, its hyperparameters and its Gibbs kernel."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
@@ -46,6 +46,15 @@ class _Sampler(FiniteSampler):
 
     def hyperparameter(self, state: kernel.DMRState, name: str) -> jax.Array:
         return getattr(state, name)
+
+    def step_options(self) -> dict[str, Any]:
+        return {"update_coefficients": "coefficients" in self.always}
+
+    def log_joint(self, state: kernel.DMRState, data: Tokens) -> Float[Array, ""]:
+        total = kernel.log_joint(state, data)
+        if "coefficients" in self.always:
+            return total
+        return total - kernel.log_coefficients(state, data)
 
     def parameters(self, state: kernel.DMRState) -> dict[str, jax.Array]:
         return {"coefficients": state.coefficients}
@@ -143,6 +152,16 @@ class DirichletMultinomialRegression(topic_model.FiniteTopics):
         own = {"doc_columns": self.columns(corpus).matrix}
         return groups | {"constant_data": groups["constant_data"] | own}
 
+    def priors_to_update(self, sampled_by_other_blocks: Collection[str]) -> dict[str, Any]:
+        """Return the prior of each hyperparameter that the kernel updates, None for others.
+
+        Who samples the coefficients also samples what their prior depends on.
+        """
+        others = {*sampled_by_other_blocks}
+        if "coefficients" in others:
+            others.add("coefficient_variance")
+        return super().priors_to_update(others)
+
     def prior_to_update(self, name: str) -> GammaPrior | None:
         """Return the prior of a hyperparameter as the kernel takes it; None for a number."""
         if name == "coefficient_variance":
@@ -157,18 +176,51 @@ class DirichletMultinomialRegression(topic_model.FiniteTopics):
         """
         values = self.start_program(corpus, observed)
         phi = topic_model.draw_phi(values["beta"], self.num_topics, corpus.num_words)
-        weights = self._draw_weights(values["coefficient_variance"], corpus)
+        coefficients = self._draw_coefficients(values["coefficient_variance"], corpus)
+        weights = self._weights(coefficients, corpus)
         topic_model.draw_documents(corpus, weights, phi, observed)
 
-    def _draw_weights(self, variance: jax.Array, corpus: Corpus) -> jax.Array:
-        """Run the part of the program that gives each document its prior weights."""
+    def collapsed(
+        self,
+        corpus: Corpus,
+        *,
+        observed: bool = True,
+        coefficients: Any = None,
+        **conditioned_on: Any,
+    ) -> None:
+        """Run the program with topics and mixtures integrated out.
+
+        Blocks of `numpyro.infer.Gibbs` share this form of the program. Its sites are
+        `coefficients`, `z` and `w`, and the hyperparameters that have a prior. A program of your
+        own can draw the coefficients, [term, topic], and pass them: then neither they nor
+        `coefficient_variance` are sites here. Other arguments (`beta=`) override hyperparameters.
+        With `observed=False` the words are drawn as well.
+        """
+        without = {} if coefficients is None else {"coefficient_variance": 1.0}
+        values = self.start_program(corpus, observed, **{**without, **conditioned_on})
+        if coefficients is None:
+            coefficients = self._draw_coefficients(values["coefficient_variance"], corpus)
+        shape = len(self.columns(corpus).terms), self.num_topics
+        found = getattr(coefficients, "shape", None)
+        if found != shape:
+            raise ValueError(
+                f"coefficients must be an array with shape [term, topic] = {list(shape)}, got "
+                f"{arguments.short_repr(coefficients) if found is None else list(found)}"
+            )
+        weights = self._weights(coefficients, corpus)
+        topic_model.draw_collapsed(self, corpus, weights, values["beta"], observed)
+
+    def _draw_coefficients(self, variance: jax.Array, corpus: Corpus) -> Float[Array, "F K"]:
         columns = self.columns(corpus)
         of_term = jnp.where(columns.is_intercept, self.intercept_variance, variance)
         with numpyro.plate("topic_coefficients", self.num_topics, dim=-1):
             with numpyro.plate("term", len(columns.terms), dim=-2):
                 law = dist.Normal(0.0, jnp.sqrt(of_term)[:, None])
-                coefficients = sample("coefficients", law)
-        return jnp.exp(columns.matrix @ coefficients)
+                return sample("coefficients", law)
+
+    def _weights(self, coefficients: Float[Array, "F K"], corpus: Corpus) -> Float[Array, "D K"]:
+        """Return the prior weights of the topics in each document."""
+        return kernel.row_weights(coefficients, jnp.asarray(self.columns(corpus).matrix))
 
     def topics_of(self, state: Mapping[str, np.ndarray], corpus: Corpus) -> Topics:
         """Return topics of one kept state, and the coefficients of the prior weights."""

@@ -85,7 +85,7 @@ def to_fit(mcmc: MCMC, data: Corpus | Sources | None = None, *, keep_states: int
     draws, stats = _fields(mcmc.get_extra_fields(group_by_chain=True), place)
     draws |= samples
     drawn = set(state.draws)
-    needed = [name for name in sites if name in {*drawn, *model.hyperparameters}]
+    needed = [name for name in sites if name in {*drawn, *model.for_other_blocks}]
     missing = [name for name in needed if name not in draws]
     if missing and "lp" not in stats:
         some, removed = " and ".join(missing), ", ".join(f"'~z.{name}'" for name in missing)

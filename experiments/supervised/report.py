@@ -102,7 +102,7 @@ def _accuracies(run: Run) -> DataFrame:
 
 def _validation(run: Run) -> DataFrame:
     fits = _trained(run)[1]
-    fits = fits.assign(method=fits["method"].str.removeprefix("validation of "))
+    fits = fits.assign(method=fits["method"].astype(str).str.removeprefix("validation of "))
     return grouped(fits, "task", "method", "parameters").agg(
         splits=("method", "size"), **{"plug-in_accuracy": ("plug_in", "mean")},
         one_state_accuracy=("one_state", "mean"), averaged_accuracy=("averaged", "mean"),

@@ -42,9 +42,11 @@ __all__ = [
     "conditional",
     "doc_weights",
     "init",
+    "log_coefficients",
     "log_joint",
     "log_prior",
     "prior_variance",
+    "row_weights",
     "step",
 ]
 
@@ -112,7 +114,13 @@ def init(
 
 def doc_weights(coefficients: Float[Array, "F K"], data: Tokens) -> Float[Array, "D K"]:
     r"""Return the prior weights of the topics in each document, $\alpha_{dk}$."""
-    design, _ = design_of(data)
+    return row_weights(coefficients, design_of(data)[0])
+
+
+def row_weights(
+    coefficients: Float[Array, "F K"], design: Float[Array, "D F"]
+) -> Float[Array, "D K"]:
+    """Return the prior weights of the topics for rows of columns."""
     return jnp.maximum(jnp.exp(linear_predictor(design, coefficients)), _SMALLEST)
 
 
@@ -187,6 +195,7 @@ def step(
     *,
     sweeps: tuple[str, ...] = ("parallel",),
     power: Float[Array, ""] | None = None,
+    update_coefficients: bool = True,
 ) -> tuple[DMRState, DMRInfo]:
     r"""Resample the topic of every token by the sweep `sweeps[turn]`, then all parameters.
 
@@ -204,7 +213,7 @@ def step(
     without the documents' mixtures, which keeps the posterior. Table counts and q are drawn anew
     for the coefficients. The precision 1/v is $\mathrm{Gamma}(a + n/2, b + \sum \lambda^2 / 2)$
     given the n coefficients that are not of the intercept. `power` is that of annealed sweeps, see
-    `run_scheduled_sweep`.
+    `run_scheduled_sweep`. Without `update_coefficients` they stay as they are.
     """
     key_z, key_tables, key_beta, key_coefficients, key_variance = bits.split(rng_key, 5)
     known = {"sequential": on_one_device(_sequential_sweep), "parallel": _parallel_sweep}
@@ -213,7 +222,8 @@ def step(
         key_tables, key_beta, new.word_topic, new.topic, new.beta, priors.beta
     )
     new = new._replace(beta=beta)
-    new = new._replace(coefficients=_draw_coefficients(key_coefficients, new, data))
+    if update_coefficients:
+        new = new._replace(coefficients=_draw_coefficients(key_coefficients, new, data))
     if priors.coefficient_variance is not None:
         variance = _draw_variance(key_variance, new, data, priors.coefficient_variance)
         new = new._replace(coefficient_variance=variance)
@@ -260,9 +270,14 @@ def log_joint(state: DMRState, data: Tokens) -> Float[Array, ""]:
         state.doc_topic, data.doc_length, weights, sum_topics(weights)
     )
     words = dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
+    return data.shards.total(documents) + words + log_coefficients(state, data)
+
+
+def log_coefficients(state: DMRState, data: Tokens) -> Float[Array, ""]:
+    r"""Return $\log p(\lambda \mid v)$."""
     variance = prior_variance(state, data)[:, None]
     normal = state.coefficients**2 / variance + jnp.log(2 * jnp.pi * variance)
-    return data.shards.total(documents) + words - sum_pairwise(sum_pairwise(normal)) / 2
+    return -sum_pairwise(sum_pairwise(normal)) / 2
 
 
 def log_prior(state: DMRState, priors: DMRPriors) -> Float[Array, ""]:

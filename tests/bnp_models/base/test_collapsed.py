@@ -11,6 +11,7 @@ import numpyro.distributions as dist
 import pytest
 from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import log_density
+from scipy.special import gammaln
 
 import bnp_models as bnp
 from bnp_kernels import lda as lda_kernel
@@ -332,6 +333,83 @@ class TestBlocks:
             (z == z[..., :1]).all(-1),
         ]
         assert np.abs(z_scores(found, expected)).max() < 4.5
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("schedule", ["sequential", "parallel"])
+    def test_coefficients_beside_nuts_against_quadrature(self, schedule):
+        """All 64 assignments on a grid of four coefficients; |z| < 4.5 of eight means."""
+        corpus = bnp.Corpus.from_ids(DOCS, num_words=3, covariates={"x": [-1.0, 1.0]})
+        model = bnp.DirichletMultinomialRegression(
+            2, coefficient_variance=0.8, intercept_variance=1.5, beta=0.5
+        )
+        kernel = blocks(model, model.collapsed, ("z",), ("coefficients",), schedule=schedule)
+        mcmc = MCMC(
+            kernel, num_warmup=200, num_samples=4000, num_chains=4, chain_method=jax.vmap,
+            progress_bar=False,
+        )  # fmt: skip
+        mcmc.run(jax.random.key(5), corpus)
+        draws = {name: np.asarray(x) for name, x in mcmc.get_samples(group_by_chain=True).items()}
+        found = of_coefficients(draws["coefficients"], draws["z"])
+
+        nodes, weights = np.polynomial.hermite_e.hermegauss(12)
+        grid = np.array(list(itertools.product(range(12), repeat=4)))
+        scale = np.sqrt([1.5, 0.8])[:, None]
+        coefficients = nodes[grid].reshape(-1, 1, 2, 2) * scale  # [points, 1, term, topic]
+        alpha = np.exp(np.einsum("df,qsfk->qsdk", [[1, -1], [1, 1]], coefficients))
+        z = np.array(list(itertools.product(range(2), repeat=6)))  # [assignments, token]
+        of_topic = np.stack([z == k for k in range(2)], -1)
+        doc_topic = of_topic.reshape(-1, 2, 3, 2).sum(2)  # [assignments, document, topic]
+        logs = dirichlet_multinomial(doc_topic, alpha).sum(-1)
+        for k in range(2):
+            words = np.stack([of_topic[:, np.ravel(DOCS) == v, k].sum(1) for v in range(3)], -1)
+            logs = logs + dirichlet_multinomial(words, np.full(3, 0.5))
+        logs += np.log(weights)[grid].sum(1)[:, None]
+        weight = np.exp(logs - logs.max())
+        weight /= weight.sum()
+        exact = of_coefficients(coefficients, z[None])
+        expected = [(weight * np.broadcast_to(x, weight.shape)).sum() for x in exact]
+        assert np.abs(z_scores(found, expected)).max() < 4.5
+
+    @pytest.mark.slow
+    def test_coefficients_with_a_prior_of_the_user(self):
+        corpus = bnp.Corpus.from_ids(DOCS, num_words=3, covariates={"x": [-1.0, 1.0]})
+        model = bnp.DirichletMultinomialRegression(2)
+
+        def program(corpus):
+            law = dist.Laplace(0.0, 0.5).expand([2, 2]).to_event(2)
+            model.collapsed(corpus, coefficients=numpyro.sample("coefficients", law))
+
+        kernel = blocks(model, program, ("z",), ("coefficients",))
+        mcmc = MCMC(kernel, num_warmup=5, num_samples=5, progress_bar=False)
+        mcmc.run(jax.random.key(0), corpus, extra_fields=("block_states.0.lp",))
+        assert set(mcmc.get_samples()) == {"z", "coefficients"}
+        fit = bnp.to_fit(mcmc)
+        lp = mcmc.get_extra_fields()["block_states.0.lp"]
+        np.testing.assert_allclose(fit.data["sample_stats"]["lp"][0], lp, rtol=1e-5)
+        draws = fit.data["posterior"]["coefficients"]
+        assert draws.dims == ("chain", "draw", "term", "topic")
+        wrong = numpyro.handlers.seed(model.collapsed, 0)
+        with pytest.raises(ValueError, match=r"shape \[term, topic\] = \[2, 2\], got \[2\]"):
+            wrong(corpus, coefficients=jnp.zeros(2))
+
+
+def of_coefficients(coefficients, z):
+    """Return functions of coefficients [..., term, topic] and topics without regard to labels."""
+    second = np.stack([(z[..., 3:] == k).sum(-1) for k in range(2)], -1)  # tokens of document 1
+    return [
+        *np.moveaxis(coefficients.sum(-1), -1, 0),
+        *np.moveaxis((coefficients**2).sum(-1), -1, 0),
+        (coefficients[..., 0, :] * coefficients[..., 1, :]).sum(-1),
+        (coefficients[..., 1, :] * second).sum(-1),
+        z[..., 0] == z[..., 1],
+        z[..., 2] == z[..., 3],
+    ]
+
+
+def dirichlet_multinomial(counts, alpha):
+    """Return the log probability of a sequence with these counts, which are on the last axis."""
+    total = gammaln(alpha.sum(-1)) - gammaln(alpha.sum(-1) + counts.sum(-1))
+    return total + (gammaln(alpha + counts) - gammaln(alpha)).sum(-1)
 
 
 def z_scores(found, expected, num_batches=25):

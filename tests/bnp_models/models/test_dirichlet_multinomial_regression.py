@@ -6,6 +6,7 @@ import numpyro.distributions as dist
 import pandas as pd
 import pytest
 from numpyro.infer import Predictive
+from numpyro.infer.util import log_density
 
 import bnp_models as bnp
 from bnp_models import testing
@@ -62,6 +63,26 @@ CONTRACT = testing.Contract(
 @testing.each_duty(CONTRACT)
 def test_contract(duty):
     duty()
+
+
+@pytest.mark.parametrize("given", [(), ("coefficients", "coefficient_variance")], ids=len)
+def test_collapsed_density_is_that_of_the_kernel(given):
+    """Also where another block samples the coefficients, without their prior."""
+    model = Model(3, beta=PRIOR)
+    sampler = model.gibbs().sampler(given)
+    data = sampler.prepare(CORPUS)
+    state = jax.jit(lambda key: sampler.init(key, data, CORPUS))(jax.random.key(0))
+    noise = jax.random.normal(jax.random.key(1), state.coefficients.shape)
+    state = state._replace(coefficients=state.coefficients + noise)
+    fixed = {"coefficients": state.coefficients}
+    values = {"z": state.z, "beta": state.beta}
+    if not given:
+        values |= fixed | {"coefficient_variance": state.coefficient_variance}
+    density = jax.jit(
+        lambda values: log_density(model.collapsed, (CORPUS,), fixed if given else {}, values)[0]
+    )
+    found = density(values)
+    np.testing.assert_allclose(found, jax.jit(sampler.log_density)(state, data), rtol=1e-5)
 
 
 # ---- documents whose topics depend on a number and on a level
