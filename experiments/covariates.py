@@ -2,10 +2,10 @@
 
     python experiments/covariates.py --data FOLDER
 
-`coverage`: documents are drawn from the model itself with known coefficients of a number x and of a
-factor with a rare level, or with none. The 90% intervals of `fit.effects` and of
-`fit.predicted_shares` shall cover what is true. A corpus counts as one trial for a coefficient of a
-topic. The effective number of draws of the coefficients says how fast they mix.
+`coverage`: documents are drawn from the model, with a number x and a factor with a rare level, and
+with coefficients that are drawn from their prior, or planted. The 90% intervals of `fit.effects`
+and of `fit.predicted_shares` shall cover what is true. A corpus counts as one trial for a
+coefficient of a topic. The effective number of draws of the coefficients says how fast they mix.
 
 `peer`: `DirichletMultinomialRegression` and tomotopy's DMR, which optimises the coefficients, on
 political blogs with the side and the month of each post. One state of one chain of either, after
@@ -32,12 +32,13 @@ from study.machine import machine, versions
 __all__ = ["main"]
 
 RESULTS = Path(__file__).parent / "results"
-TOPICS, WORDS_EACH, SHARED = 4, 20, 20
-OWN = 0.8  # probability of a topic's own words
+TOPICS, WORDS, BETA = 4, 100, 0.1
+INTERCEPT, VARIANCE = 0.25, 0.5  # prior variances
 BASE = np.array([-1.5, -0.5, -0.5, 0.0])
 OF_X = np.array([0.0, 0.6, -0.6, 0.0])  # x has mean 0 and standard deviation 1
 OF_LEVEL = np.array([1.5, 0.0, -0.5, -0.5])
 TERMS = ("intercept", "x", "late[True]")
+SHARES = ("share, early", "share, late")  # expected at x = 0
 Row = dict[str, Any]
 
 
@@ -51,8 +52,8 @@ class Settings:
     num_docs: int = 200
     lengths: tuple[int, ...] = (30, 150)  # tokens per document
     rare: float = 0.15  # probability of the second level
-    sweeps: tuple[int, int] = (200, 200)  # warm-up and sampling
-    keep_states: int = 50
+    sweeps: tuple[int, int] = (300, 1000)  # warm-up and sampling
+    keep_states: int = 200
     posts: tuple[int, int] = (2000, 500)  # to fit, to score
     topics: int = 20
     read: tuple[int, ...] = (5, 20)  # tokens of a new post
@@ -71,89 +72,103 @@ QUICK = Settings(
 # ---- coverage
 
 
-def simulated(settings: Settings, length: int, size: float, seed: int) -> tuple[Any, np.ndarray]:
-    """Return a corpus with its covariates, and the true word probabilities [K, V]."""
+def simulated(
+    settings: Settings, length: int, planted: bool, seed: int
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return a corpus with its covariates, word probabilities [K, V] and coefficients [F, K].
+
+    The prior is that of the coefficients of standardised columns.
+    """
     import bnp_models as bnp
 
     rng = np.random.default_rng(seed)
     x = rng.normal(size=settings.num_docs)
     late = rng.random(settings.num_docs) < settings.rare
     late[:2] = False, True
-    alpha = np.exp(BASE + size * (x[:, None] * OF_X + late[:, None] * OF_LEVEL))
-    theta = np.array([rng.dirichlet(row) for row in alpha])
-    own = np.kron(np.eye(TOPICS), np.full(WORDS_EACH, OWN / WORDS_EACH))
-    phi = np.hstack([own, np.full((TOPICS, SHARED), (1 - OWN) / SHARED)])
-    docs = [rng.choice(phi.shape[1], length, p=share @ phi) for share in theta]
-    covariates = {"x": x, "late": late}
-    return bnp.Corpus.from_ids(docs, num_words=phi.shape[1], covariates=covariates), phi
+    columns = np.stack([np.ones(settings.num_docs), x, late], axis=1)
+    if planted:
+        coefficients = np.stack([BASE, OF_X, OF_LEVEL])
+    else:
+        scale = np.concatenate([[1.0], columns[:, 1:].std(axis=0)])
+        spread = np.sqrt([INTERCEPT, VARIANCE, VARIANCE]) / scale
+        coefficients = rng.normal(size=(len(TERMS), TOPICS)) * spread[:, None]
+        coefficients[0] -= columns[:, 1:].mean(axis=0) @ coefficients[1:]
+    theta = np.array([rng.dirichlet(row) for row in np.exp(columns @ coefficients)])
+    phi = rng.dirichlet(np.full(WORDS, BETA), TOPICS)
+    docs = [rng.choice(WORDS, length, p=share @ phi) for share in theta]
+    corpus = bnp.Corpus.from_ids(docs, num_words=WORDS, covariates={"x": x, "late": late})
+    return corpus, phi, coefficients
 
 
-def coverage(settings: Settings, length: int, size: float) -> list[Row]:
+def coverage(settings: Settings, length: int, planted: bool) -> list[Row]:
     """Return for each coefficient how often intervals cover it and exclude zero."""
     import arviz
 
     import bnp_models as bnp
 
-    truth = dict(zip(TERMS, (BASE, size * OF_X, size * OF_LEVEL), strict=True))
     asked = {"x": [0.0, 0.0], "late": [False, True]}
-    log_weights = np.stack([BASE, BASE + size * OF_LEVEL])
-    shares = np.exp(log_weights) / np.exp(log_weights).sum(axis=1, keepdims=True)
-    truth |= {"share, early": shares[0], "share, late": shares[1]}
-    found: dict[str, list[np.ndarray]] = {name: [] for name in truth}
-    effective, moved = [], []
-    model = bnp.DirichletMultinomialRegression(TOPICS, "~ x + late", beta=0.1)
+    found: dict[str, list[np.ndarray]] = {name: [] for name in (*TERMS, *SHARES)}
+    effective, accepted = [], []
+    known = {"coefficient_variance": VARIANCE, "intercept_variance": INTERCEPT}
+    prior = {} if planted else known
+    model = bnp.DirichletMultinomialRegression(TOPICS, "~ x + late", beta=BETA, **prior)
     for number in range(settings.num_corpora):
         seed = settings.seed + number
-        corpus, phi = simulated(settings, length, size, seed)
+        corpus, phi, coefficients = simulated(settings, length, planted, seed)
+        weights = np.exp(np.stack([coefficients[0], coefficients[0] + coefficients[2]]))
+        shares = weights / weights.sum(axis=1, keepdims=True)
+        truth = dict(zip(found, (*coefficients, *shares), strict=True))
         fit = bnp.fit(
             model, corpus, num_warmup=settings.sweeps[0], num_samples=settings.sweeps[1],
             num_chains=1, keep_states=settings.keep_states, seed=seed, progress=False,
         )  # fmt: skip
         order = matched(fit, phi)
+        if len({*order}) < TOPICS:
+            print(f"corpus {number}: topics are not those that were planted", flush=True)
+            continue
         table = fit.effects(num_draws=1)
         for term in TERMS:
             part = table[table["term"] == term].set_index("topic").loc[order]
             columns = ["coefficient", "coefficient_lower", "coefficient_upper"]
-            found[term].append(part[columns].to_numpy())
+            found[term].append(np.c_[truth[term], part[columns]])
         table = fit.predicted_shares(asked)
-        for name, late in (("share, early", False), ("share, late", True)):
+        for name, late in zip(SHARES, (False, True), strict=True):
             part = table[table["late"].astype(bool) == late].set_index("topic").loc[order]
-            found[name].append(part[["share", "lower", "upper"]].to_numpy())
+            found[name].append(np.c_[truth[name], part[["share", "lower", "upper"]]])
         draws = np.asarray(fit.data["posterior"]["coefficients"])[0]  # [draw, term, topic]
         of_each = [
             [arviz.ess(np.asarray(x)[None]) for x in row] for row in np.moveaxis(draws, 0, -1)
         ]
         effective.append(np.array(of_each, float) / len(draws))
-        moved.append((np.diff(draws, axis=0) != 0).any(axis=1).mean())
+        accepted.append(float(fit.data["sample_stats"]["num_accepted"].mean()) / TOPICS)
     rows = []
-    for name, values in truth.items():
-        mean, lower, upper = np.moveaxis(np.stack(found[name]), 2, 0)  # [corpora, K] each
-        for k, true in enumerate(values):
-            covers = (lower[:, k] < true) & (true < upper[:, k])
+    for name, values in found.items():
+        true, mean, lower, upper = np.moveaxis(np.stack(values), 2, 0)  # [corpora, K] each
+        covers = (lower < true) & (true < upper)
+        for k in range(TOPICS):
             row = {
                 "tokens per document": length,
-                "effects": "planted" if size else "none",
+                "coefficients": "planted" if planted else "from the prior",
                 "quantity": name,
                 "topic": k,
-                "true": float(true),
+                "true": float(true[:, k].mean()),
                 "mean": float(mean[:, k].mean()),
-                "sd": float(mean[:, k].std()),
-                "width": float((upper[:, k] - lower[:, k]).mean()),
-                "covered": int(covers.sum()),
-                "excludes zero": int(((lower[:, k] > 0) | (upper[:, k] < 0)).sum()),
-                "of": settings.num_corpora,
+                "sd of errors": float((mean - true)[:, k].std()),
+                "width": float((upper - lower)[:, k].mean()),
+                "covered": int(covers[:, k].sum()),
+                "of": len(values),
             }
             if name in TERMS:
                 of_term = np.stack(effective)[:, TERMS.index(name), k]
                 row["effective draws per sweep"] = float(np.median(of_term))
-                row["proposals accepted"] = float(np.mean(moved))
+                row["proposals accepted"] = float(np.mean(accepted))
             rows.append(row)
     return rows
 
 
 def matched(fit: Any, phi: np.ndarray) -> list[int]:
     """Return the number of the fitted topic that is each true one."""
-    words = fit.topic_words(num_words=WORDS_EACH)
+    words = fit.topic_words(num_words=WORDS)
     alike = np.zeros((TOPICS, TOPICS))
     for topic, part in words.groupby("topic"):
         ids = [fit.dataset.vocabulary.index(word) for word in part["word"]]
@@ -299,12 +314,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             rows = peer(settings, options.data)
         else:
             for length in settings.lengths:
-                for size in (0.0, 1.0):
-                    rows += coverage(settings, length, size)
-                    new = rows[-(len(TERMS) + 2) * TOPICS :]
+                for planted in (False, True):
+                    rows += coverage(settings, length, planted)
+                    new = rows[-len((*TERMS, *SHARES)) * TOPICS :]
                     covered, of = (sum(row[name] for row in new) for name in ("covered", "of"))
-                    name = new[0]["effects"]
-                    print(f"{length} tokens, effects {name}: {covered} of {of}", flush=True)
+                    name = new[0]["coefficients"]
+                    print(f"{length} tokens, {name}: {covered} of {of}", flush=True)
         found[part] = {
             "command": f"python experiments/covariates.py --data FOLDER --parts {part}"
             + " --quick" * options.quick

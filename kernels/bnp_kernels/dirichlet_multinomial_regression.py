@@ -12,7 +12,9 @@ Two exact sweeps of one posterior $p(z, \lambda, v, \beta \mid w, x)$:
 After either sweep, `step` draws $\beta$, if it has a prior, and the coefficients: given the table
 counts $m_{dk}$ of the documents and $q_d \sim \mathrm{Beta}(\sum_k \alpha_{dk}, N_d)$, the density
 of $\lambda$ is that of Poisson regressions of $m_{dk}$ with exposure $-\log q_d$, one for each
-topic. The authors optimise $\lambda$ instead.
+topic. Where prior weights are large, table counts and q hold their sum fast. A slice step without
+both therefore moves the coefficients of all topics together. The authors optimise $\lambda$
+instead.
 Sizes: T tokens, D documents, V words, K topics, F columns. Counts are int32, log densities in nats.
 """
 
@@ -28,6 +30,7 @@ from bnp_kernels.processes import dirichlet_topics
 from bnp_kernels.processes.poisson_regression import draw_coefficients, linear_predictor
 from bnp_kernels.random import bits, gamma
 from bnp_kernels.random.concentration import GammaPrior
+from bnp_kernels.random.slice_sampling import draw_slice
 from bnp_kernels.random.tables import draw_tables_of_rows
 from bnp_kernels.tokens import lanes, tally
 from bnp_kernels.tokens.layout import Tokens, design_of
@@ -51,6 +54,7 @@ __all__ = [
 ]
 
 _START = 0.1  # prior weight of every topic
+_BRACKET = 4.0  # of a step that all topics make together
 _SMALLEST = 1e-30  # a prior weight never underflows to 0
 
 
@@ -81,7 +85,7 @@ class DMRInfo(NamedTuple):
     """What one sweep reports and the next does not need."""
 
     num_moved: Int[Array, ""]  # tokens whose topic changed
-    num_accepted: Int[Array, ""]  # topics whose coefficients changed
+    num_accepted: Int[Array, ""]  # topics whose own proposal was accepted
 
 
 def init(
@@ -222,13 +226,16 @@ def step(
         key_tables, key_beta, new.word_topic, new.topic, new.beta, priors.beta
     )
     new = new._replace(beta=beta)
+    num_accepted = jnp.int32(0)
     if update_coefficients:
-        new = new._replace(coefficients=_draw_coefficients(key_coefficients, new, data))
+        key_each, key_all = bits.split(key_coefficients)
+        new = new._replace(coefficients=_draw_coefficients(key_each, new, data))
+        num_accepted = (new.coefficients != state.coefficients).any(axis=0).sum()
+        new = new._replace(coefficients=_shift_together(key_all, new, data))
     if priors.coefficient_variance is not None:
         variance = _draw_variance(key_variance, new, data, priors.coefficient_variance)
         new = new._replace(coefficient_variance=variance)
-    changed = (new.coefficients != state.coefficients).any(axis=0)
-    return new, DMRInfo(data.shards.total((new.z != state.z).sum()), changed.sum())
+    return new, DMRInfo(data.shards.total((new.z != state.z).sum()), num_accepted)
 
 
 def _draw_coefficients(
@@ -248,6 +255,26 @@ def _draw_coefficients(
     )  # fmt: skip
 
 
+def _shift_together(rng_key: Key[Array, ""], state: DMRState, data: Tokens) -> Float[Array, "F K"]:
+    """Move the coefficients of all topics by the same step in a random direction.
+
+    Given table counts and q they could hardly move together where prior weights are large.
+    """
+    key_direction, key_step = bits.split(rng_key)
+    normal = bits.normal(key_direction, jnp.arange(len(state.coefficients)), 0)
+    direction = normal / jnp.sqrt(sum_pairwise(normal**2))
+
+    def moved(step):
+        return state._replace(coefficients=state.coefficients + step * direction[:, None])
+
+    def log_density(step):
+        new = moved(step)
+        return _log_documents(new, data) + log_coefficients(new, data)
+
+    step = draw_slice(key_step, log_density, jnp.zeros(()), _BRACKET)
+    return moved(step).coefficients
+
+
 def _draw_variance(
     rng_key: Key[Array, ""], state: DMRState, data: Tokens, prior: GammaPrior
 ) -> Float[Array, ""]:
@@ -265,12 +292,16 @@ def log_joint(state: DMRState, data: Tokens) -> Float[Array, ""]:
 
     Topics and documents are integrated out.
     """
-    weights = doc_weights(state.coefficients, data)
-    documents = log_dirichlet_multinomial(
-        state.doc_topic, data.doc_length, weights, sum_topics(weights)
-    )
     words = dirichlet_topics.log_words(state.word_topic, state.topic, state.beta)
-    return data.shards.total(documents) + words + log_coefficients(state, data)
+    return _log_documents(state, data) + words + log_coefficients(state, data)
+
+
+def _log_documents(state: DMRState, data: Tokens) -> Float[Array, ""]:
+    r"""Return $\log p(z \mid \lambda, x)$."""
+    weights = doc_weights(state.coefficients, data)
+    return data.shards.total(
+        log_dirichlet_multinomial(state.doc_topic, data.doc_length, weights, sum_topics(weights))
+    )
 
 
 def log_coefficients(state: DMRState, data: Tokens) -> Float[Array, ""]:

@@ -235,7 +235,7 @@ def program_log_joint(state, data, priors):
 SAMPLED = "enumeration/sampled/sequential"
 MISTAKES = (
     testing.Mistake(
-        "weights of one topic for the sum of all", dmr, "log_joint",
+        "weights of one topic for the sum of all", dmr, "_log_documents",
         "{sum_topics(weights)}", "weights[:, 0]",
         "log_joint",
     ),
@@ -269,6 +269,16 @@ MISTAKES = (
         "the intercept has the variance of all", dmr, "prior_variance",
         "{state.intercept_variance}, state", "state.coefficient_variance",
         "enumeration/fixed/sequential",
+    ),
+    testing.Mistake(
+        "all topics move together without their prior", dmr, "_shift_together",
+        "+ {log_coefficients(new, data)}", "0.0",
+        SAMPLED,
+    ),
+    testing.Mistake(
+        "all topics move together whatever the documents say", dmr, "_shift_together",
+        "return {_log_documents(new, data)}", "0.0",
+        SAMPLED,
     ),
     testing.Mistake(
         "the intercept's coefficients count for the variance", dmr, "_draw_variance",
