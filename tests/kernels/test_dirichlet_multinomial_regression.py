@@ -276,8 +276,8 @@ MISTAKES = (
         SAMPLED,
     ),
     testing.Mistake(
-        "all topics move together whatever the documents say", dmr, "_shift_together",
-        "return {_log_documents(new, data)}", "0.0",
+        "all topics move together by twice the step", dmr, "_shift_together",
+        "return moved({step}).coefficients", "2 * step",
         SAMPLED,
     ),
     testing.Mistake(
