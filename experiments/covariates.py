@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,17 @@ def coverage(settings: Settings, length: int, planted: bool) -> list[Row]:
     return rows
 
 
+def covered(settings: Settings, length: int) -> list[Row]:
+    """Return the rows of both kinds of coefficients."""
+    rows = []
+    for planted in (False, True):
+        new = coverage(settings, length, planted)
+        inside, of = (sum(row[name] for row in new) for name in ("covered", "of"))
+        print(f"{length} tokens, {new[0]['coefficients']}: {inside} of {of}", flush=True)
+        rows += new
+    return rows
+
+
 def matched(fit: Any, phi: np.ndarray) -> list[int]:
     """Return the number of the fitted topic that is each true one."""
     words = fit.topic_words(num_words=WORDS)
@@ -297,31 +309,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=default, help="folder with poliblog5k.npz")
     parser.add_argument("--parts", default="coverage,peer", help="some of coverage,peer")
     parser.add_argument("--output", type=Path, help="the JSON file; CSV files go beside it")
+    lengths = ",".join(map(str, STANDARD.lengths))
+    parser.add_argument("--lengths", default=lengths, help="tokens per document in coverage")
     parser.add_argument("--quick", action="store_true", help="seconds, to see that it works")
     parser.add_argument("--seed", type=int, default=0, help="of the first corpus")
     options = parser.parse_args(argv)
     settings = dataclasses.replace(QUICK if options.quick else STANDARD, seed=options.seed)
     output = options.output or RESULTS / f"covariates_{settings.size}.json"
-    parts = options.parts.split(",")
-    if unknown := {*parts} - {"coverage", "peer"}:
+    asked = options.parts.split(",")
+    if unknown := {*asked} - {"coverage", "peer"}:
         parser.error(f"--parts must be some of coverage,peer, got {sorted(unknown)[0]}")
-    if "peer" in parts and options.data is None:
+    if "peer" in asked and options.data is None:
         parser.error("--data must be the folder with poliblog5k.npz, or leave out part peer")
-    found = read_json(output) if output.exists() else {}
-    for part in parts:
-        begun, rows = time.perf_counter(), []
-        if part == "peer":
-            rows = peer(settings, options.data)
-        else:
-            for length in settings.lengths:
-                for planted in (False, True):
-                    rows += coverage(settings, length, planted)
-                    new = rows[-len((*TERMS, *SHARES)) * TOPICS :]
-                    covered, of = (sum(row[name] for row in new) for name in ("covered", "of"))
-                    name = new[0]["coefficients"]
-                    print(f"{length} tokens, {name}: {covered} of {of}", flush=True)
+    if not options.quick:
+        lengths = tuple(int(length) for length in options.lengths.split(","))
+        settings = dataclasses.replace(settings, lengths=lengths)
+    parts: dict[str, Callable[[], list[Row]]] = {}  # by how they are asked for
+    if "coverage" in asked:
+        for length in settings.lengths:
+            parts[f"coverage --lengths {length}"] = partial(covered, settings, length)
+    if "peer" in asked:
+        parts["peer"] = partial(peer, settings, options.data)
+    for arguments, measure in parts.items():
+        part = arguments.replace(" --lengths ", "_")
+        begun = time.perf_counter()
+        rows = measure()
+        found = read_json(output) if output.exists() else {}
         found[part] = {
-            "command": f"python experiments/covariates.py --data FOLDER --parts {part}"
+            "command": f"python experiments/covariates.py --data FOLDER --parts {arguments}"
             + " --quick" * options.quick
             + f" --seed {options.seed}" * bool(options.seed),
             "date": date.today().isoformat(),
