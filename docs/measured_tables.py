@@ -222,6 +222,34 @@ def intervals(kernels: str, run: dict[str, Any]) -> str:
     ) + _measured(kernels, run)
 
 
+def coefficients(kernels: str, run: dict[str, Any]) -> str:
+    """Return how often intervals of coefficients cover the truth, and how a peer predicts."""
+    covered = {part.removeprefix("coverage_"): x for part, x in run.items() if part != "peer"}
+    shares = []
+    for length, found in covered.items():
+        share = sum(r["covered"] for r in found["rows"]) / sum(r["of"] for r in found["rows"])
+        shares.append(f"{share:.0%} of cases where documents have {length} tokens")
+    about = _prose(
+        "On made-up corpora from this model, with coefficients that are drawn from their prior or "
+        "planted, 90% intervals of coefficients and of predicted shares cover the truth in "
+        f"{', and in '.join(shares)} (`python experiments/covariates.py --parts coverage`). On "
+        f"{run['peer']['settings']['posts'][0]:,} posts of political blogs, one state of a chain "
+        "predicts new posts from their side, month and first tokens like this, beside the model of "
+        "the same name in tomotopy, which optimises the coefficients (means over "
+        f"{run['peer']['settings']['seeds']} seeds, nats per token; one core):"
+    )
+    rows = []
+    every = run["peer"]["rows"]
+    for sampler, sweeps in dict.fromkeys((row["sampler"], row["sweeps"]) for row in every):
+        own = [row for row in every if (row["sampler"], row["sweeps"]) == (sampler, sweeps)]
+        scores = {n: [row[n] for row in own] for n in own[0] if n.startswith("after")}
+        seconds = sum(row["seconds"] for row in own) / len(own)
+        means = [f"{sum(x) / len(x):.3f}" for x in scores.values()]
+        rows.append([sampler, f"{sweeps:,}", f"{seconds:.0f}", *means])
+    heads = ["", "sweeps", "seconds", *scores]
+    return about + "\n" + _table(heads, rows) + _measured(kernels, *run.values())
+
+
 PARTS = (
     Part(README, "speed", ("speed_standard.json",), speed),
     Part(README, "speed on a GPU", ("gpu_h100.json",), fastest_on_a_gpu),
@@ -235,6 +263,7 @@ PARTS = (
         first_sweeps,
     ),
     Part(HOWTO / "effects.md", "intervals", ("effects_standard.json",), intervals),
+    Part(HOWTO / "effects.md", "coefficients", ("covariates_standard.json",), coefficients),
 )
 
 

@@ -339,7 +339,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "command": f"python experiments/covariates.py --data FOLDER --parts {arguments}"
             + " --quick" * options.quick
             + f" --seed {options.seed}" * bool(options.seed),
-            "date": date.today().isoformat(),
+            "begun": date.today().isoformat(),
             "settings": json.loads(json.dumps(dataclasses.asdict(settings))),
             "machine": machine(),
             "versions": versions([Path(__file__)]),
