@@ -224,22 +224,24 @@ def intervals(kernels: str, run: dict[str, Any]) -> str:
 
 def coefficients(kernels: str, run: dict[str, Any]) -> str:
     """Return how often intervals of coefficients cover the truth, and how a peer predicts."""
-    covered = {part.removeprefix("coverage_"): x for part, x in run.items() if part != "peer"}
+    parts = {each["part"]: each for each in run["runs"]}
+    peer = parts.pop("peer")
     shares = []
-    for length, found in covered.items():
+    for part, found in parts.items():
+        length = part.removeprefix("coverage_")
         share = sum(r["covered"] for r in found["rows"]) / sum(r["of"] for r in found["rows"])
         shares.append(f"{share:.0%} of cases where documents have {length} tokens")
     about = _prose(
         "On made-up corpora from this model, with coefficients that are drawn from their prior or "
         "planted, 90% intervals of coefficients and of predicted shares cover the truth in "
         f"{', and in '.join(shares)} (`python experiments/covariates.py --parts coverage`). On "
-        f"{run['peer']['settings']['posts'][0]:,} posts of political blogs, one state of a chain "
+        f"{peer['settings']['posts'][0]:,} posts of political blogs, one state of a chain "
         "predicts new posts from their side, month and first tokens like this, beside the model of "
         "the same name in tomotopy, which optimises the coefficients (means over "
-        f"{run['peer']['settings']['seeds']} seeds, nats per token; one core):"
+        f"{peer['settings']['seeds']} seeds, nats per token; one core):"
     )
     rows = []
-    every = run["peer"]["rows"]
+    every = peer["rows"]
     for sampler, sweeps in dict.fromkeys((row["sampler"], row["sweeps"]) for row in every):
         own = [row for row in every if (row["sampler"], row["sweeps"]) == (sampler, sweeps)]
         scores = {n: [row[n] for row in own] for n in own[0] if n.startswith("after")}
@@ -247,7 +249,7 @@ def coefficients(kernels: str, run: dict[str, Any]) -> str:
         means = [f"{sum(x) / len(x):.3f}" for x in scores.values()]
         rows.append([sampler, f"{sweeps:,}", f"{seconds:.0f}", *means])
     heads = ["", "sweeps", "seconds", *scores]
-    return about + "\n" + _table(heads, rows) + _measured(kernels, *run.values())
+    return about + "\n" + _table(heads, rows) + _measured(kernels, *run["runs"])
 
 
 PARTS = (

@@ -334,8 +334,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         part = arguments.replace(" --lengths ", "_")
         begun = time.perf_counter()
         rows = measure()
-        found = read_json(output) if output.exists() else {}
-        found[part] = {
+        found = read_json(output)["runs"] if output.exists() else []
+        run = {
+            "part": part,
             "command": f"python experiments/covariates.py --data FOLDER --parts {arguments}"
             + " --quick" * options.quick
             + f" --seed {options.seed}" * bool(options.seed),
@@ -346,7 +347,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             "seconds": round(time.perf_counter() - begun, 1),
             "rows": rows,
         }
-        write_json(output, found)
+        others = [other for other in found if other["part"] != part]
+        write_json(output, {"runs": [*others, run]})
         table = output.with_name(f"{output.stem}_{part}.csv")
         write_csv(table, rows)
         print(f"written: {output}, {table}")

@@ -13,7 +13,8 @@ def test_quick(load, read_csv, tmp_path, capsys):
     output = tmp_path / "covariates.json"
     given = ["--quick", "--parts", "coverage", "--output", str(output)]
     assert load("covariates").main(given) == 0
-    found = json.loads(output.read_text())["coverage_20"]
+    (found,) = json.loads(output.read_text())["runs"]
+    assert found["part"] == "coverage_20"
     assert found["command"].endswith("--parts coverage --lengths 20 --quick")
     rows = read_csv(tmp_path / "covariates_coverage_20.csv")
     assert len(rows) == len(found["rows"]) == 2 * 5 * 4
@@ -24,11 +25,14 @@ def test_quick(load, read_csv, tmp_path, capsys):
     assert "20 tokens, planted: " in capsys.readouterr().out
 
 
-def test_wrong_parts_are_refused(load, capsys):
-    for given in (["--parts", "covrage"], ["--parts", "peer", "--data", ""]):
+def test_wrong_parts_are_refused(load, capsys, monkeypatch):
+    monkeypatch.delenv("BNP_DATA", raising=False)
+    for parts in ("covrage", "peer"):
         with pytest.raises(SystemExit):
-            load("covariates").main(given)
-    assert "--parts must be some of coverage,peer, got covrage" in capsys.readouterr().err
+            load("covariates").main(["--parts", parts])
+    said = capsys.readouterr().err
+    assert "--parts must be some of coverage,peer, got covrage" in said
+    assert "--data must be the folder with poliblog5k.npz" in said
 
 
 def test_intervals_cover_almost_nine_in_ten(read_csv):
