@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from effects import matched
 from study.files import read_json, write_csv, write_json
 from study.machine import machine, versions
 
@@ -123,7 +124,7 @@ def coverage(settings: Settings, length: int, planted: bool) -> list[Row]:
             model, corpus, num_warmup=settings.sweeps[0], num_samples=settings.sweeps[1],
             num_chains=1, keep_states=settings.keep_states, seed=seed, progress=False,
         )  # fmt: skip
-        order = matched(fit, phi)
+        order = matched(fit, phi, WORDS)
         if len({*order}) < TOPICS:
             print(f"corpus {number}: topics are not those that were planted", flush=True)
             continue
@@ -176,16 +177,6 @@ def covered(settings: Settings, length: int) -> list[Row]:
         print(f"{length} tokens, {new[0]['coefficients']}: {inside} of {of}", flush=True)
         rows += new
     return rows
-
-
-def matched(fit: Any, phi: np.ndarray) -> list[int]:
-    """Return the number of the fitted topic that is each true one."""
-    words = fit.topic_words(num_words=WORDS)
-    alike = np.zeros((TOPICS, TOPICS))
-    for topic, part in words.groupby("topic"):
-        ids = [fit.dataset.vocabulary.index(word) for word in part["word"]]
-        alike[:, topic] = phi[:, ids] @ part["probability"]
-    return alike.argmax(axis=1).tolist()
 
 
 # ---- beside tomotopy

@@ -24,7 +24,7 @@ import numpy as np
 from study.files import write_csv, write_json
 from study.machine import machine, versions
 
-__all__ = ["main"]
+__all__ = ["main", "matched"]
 
 RESULTS = Path(__file__).parent / "results"
 NUM_TOPICS, WORDS_EACH, SHARED = 4, 20, 20
@@ -88,7 +88,7 @@ def measure(settings: Settings, length: int, size: float) -> list[dict[str, Any]
             num_samples=settings.sweeps[1], num_chains=1, keep_states=settings.keep_states,
             seed=seed, progress=False,
         )  # fmt: skip
-        order = matched(fit, phi)
+        order = matched(fit, phi, WORDS_EACH)
         table = fit.effects(covariates, seed=seed)
         for term in ("x", "late[True]"):
             part = table[table["term"] == term].set_index("topic").loc[order]
@@ -120,10 +120,10 @@ def measure(settings: Settings, length: int, size: float) -> list[dict[str, Any]
     return rows
 
 
-def matched(fit: Any, phi: np.ndarray) -> list[int]:
-    """Return the number of the fitted topic that is each true one."""
-    words = fit.topic_words(num_words=WORDS_EACH)
-    alike = np.zeros((NUM_TOPICS, NUM_TOPICS))
+def matched(fit: Any, phi: np.ndarray, num_words: int) -> list[int]:
+    """Return the number of the fitted topic that is each true one, by its most probable words."""
+    words = fit.topic_words(num_words=num_words)
+    alike = np.zeros((len(phi), len(phi)))
     for topic, part in words.groupby("topic"):
         ids = [fit.dataset.vocabulary.index(word) for word in part["word"]]
         alike[:, topic] = phi[:, ids] @ part["probability"]

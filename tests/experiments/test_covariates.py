@@ -48,7 +48,7 @@ def test_intervals_cover_almost_nine_in_ten(read_csv):
 
 
 def test_coefficients_mix(read_csv):
-    """Without the step that all topics make together it was a thousand times less."""
+    """Without the step that all topics make together some had less than 0.001 a sweep."""
     for path in RESULTS.glob("covariates_standard_coverage_*.csv"):
         rows = [row for row in read_csv(path) if row["effective draws per sweep"]]
         assert min(float(row["effective draws per sweep"]) for row in rows) > 0.01
